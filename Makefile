@@ -70,7 +70,7 @@ fuzz: test-plugins ## Run each fuzz target for a while (FUZZTIME=60s)
 
 # What tests need, with the guests' compilers and all built plugins.
 .PHONY: test-plugins
-test-plugins: toolchain python build
+test-plugins: toolchain python postgres build
 	@$(parallel) plugins-go plugins-tinygo plugins-rust
 	@ZIG="$$(.ci/python/install guests)/bin/python -m ziglang" $(parallel) plugins-c plugins-zig
 
@@ -118,6 +118,10 @@ toolchain: need-go ## Install the guests' compilers (Debian; root or sudo), once
 	else
 		.ci/toolchain/install
 	fi
+
+.PHONY: postgres
+postgres: ## Install a PostgreSQL server for tests (Debian; root or sudo), once; none is started
+	@.ci/postgres install >/dev/null
 
 .PHONY: python
 python: ## Install the Python packages that tests use, once, outside the checkout (needs PyPI)

@@ -77,7 +77,10 @@ var rooms = []room{
 	{"host/journal", []string{"abi", "abi/cbor", "host", "host/usage"}},
 	{"host/access", []string{"abi", "host", "host/limit"}},
 	{"host/store/memory", []string{"abi", "host", "host/search", "host/limit", "host/usage"}},
-	{"host/store/sqlite", []string{"abi", "host", "host/search", "host/inspect", "host/limit", "host/usage"}},
+	{"host/store/sqlite", []string{"abi", "host", "host/search", "host/inspect", "host/limit", "host/usage", "host/store/record"}},
+	{"host/store/postgres", []string{"abi", "host", "host/search", "host/limit", "host/usage", "host/store/record"}},
+	{"host/store/postgres/pgtest", []string{"host/hosttest/suite"}},
+	{"host/store/record", []string{"abi", "host"}},
 	{"host/store/sqlite/faultdisk", nil},
 	{"host/store/storetest", []string{"abi", "host", "host/search", "host/limit", "host/usage"}},
 	{"host/stream", []string{"abi", "host"}},
@@ -133,6 +136,7 @@ var modules = map[string]string{
 	"cel.dev/cel-go": "host/flow",
 	"github.com/HdrHistogram/hdrhistogram-go":    "cmd/weft",
 	"github.com/fxamacker/cbor/v2":               "abi",
+	"github.com/jackc/pgx/v5":                    "host/store/postgres",
 	"github.com/labstack/echo/v4":                "host/httpapi",
 	"github.com/mattn/go-runewidth":              "cmd/weft/screen",
 	"github.com/prometheus/client_golang":        "host/metrics",
@@ -157,7 +161,7 @@ var modules = map[string]string{
 const testOnly = "test files"
 
 // testPackages are linked into tests only, without being called _test.go.
-var testPackages = []string{"host/sandbox/spectest", "host/store/sqlite/faultdisk", "host/store/storetest", "host/hosttest", "host/hosttest/suite"}
+var testPackages = []string{"host/sandbox/spectest", "host/store/sqlite/faultdisk", "host/store/postgres/pgtest", "host/store/storetest", "host/hosttest", "host/hosttest/suite"}
 
 // pure packages compute: no clock, no chance, no I/O, no goroutine. What they
 // answer depends on their arguments alone, so that replay gives the same.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/cipher"
 	"crypto/rand"
+	"crypto/tls"
 	"log/slog"
 	"net/http"
 	"time"
@@ -125,6 +126,8 @@ type Config struct {
 	// MaxConnections limits the connections that are open at a time. The newest
 	// connection may wait for another to end. Default: any number.
 	MaxConnections int
+	// TLS encrypts the connections. nil: they are plain text.
+	TLS *tls.Config
 	// Secret hides the numbers in cursors. Cursors remain valid after a restart if the
 	// secret is the same. Default: a random secret.
 	Secret []byte

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"net/http"
@@ -24,6 +25,8 @@ type DebugConfig struct {
 	Key string
 	// Metrics answers GET /metrics. Default: the route does not exist.
 	Metrics http.Handler
+	// TLS encrypts the connections. nil: they are plain text.
+	TLS *tls.Config
 	// Log receives the errors of connections, at debug level. Default: discarded.
 	Log *slog.Logger
 }
@@ -62,7 +65,7 @@ func NewDebug(cfg DebugConfig) *Debug {
 	if cfg.Metrics != nil {
 		d.mux.Handle("GET /metrics", cfg.Metrics)
 	}
-	d.http = newHTTP(d, cfg.Log)
+	d.http = newHTTP(d, cfg.Log, cfg.TLS)
 	d.http.ReadTimeout = headerTimeout // no request has a body that must be read
 	d.http.WriteTimeout = debugTimeout
 	return d

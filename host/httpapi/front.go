@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
@@ -36,23 +37,24 @@ type behind struct {
 	requests sync.WaitGroup
 }
 
-// NewFront creates a front without a server; it does not listen yet. It uses the log, the
-// version, the grace and MaxConnections of the configuration.
+// NewFront makes a front without a server; it does not listen yet. Of the
+// configuration it takes the log, the version, the grace, MaxConnections and TLS.
 func NewFront(cfg Config) *Front {
 	cfg = cfg.withDefaults()
 	f := &Front{banner: cfg.banner(), grace: cfg.Grace, why: errShutdown}
-	f.http = newHTTP(f, cfg.Log)
+	f.http = newHTTP(f, cfg.Log, cfg.TLS)
 	f.conns = abuse.Bind(f.http, cfg.MaxConnections)
 	return f
 }
 
-// newHTTP creates an HTTP server with the limits of this package.
-func newHTTP(h http.Handler, log *slog.Logger) *http.Server {
+// newHTTP is an HTTP server with the bounds of this package.
+func newHTTP(h http.Handler, log *slog.Logger, encrypt *tls.Config) *http.Server {
 	return &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
+		TLSConfig:         encrypt,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 }
@@ -162,7 +164,12 @@ func (f *Front) Shutdown(ctx context.Context) error {
 	return shutdownHTTP(ctx, f.http, f.grace)
 }
 
+// serveHTTP answers requests from the listener. net/http recognizes an encrypted
+// connection by its type, so nothing may wrap what the TLS listener accepts.
 func serveHTTP(s *http.Server, l net.Listener) error {
+	if s.TLSConfig != nil {
+		l = tls.NewListener(l, s.TLSConfig)
+	}
 	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}

@@ -99,16 +99,20 @@ func isLocal(flag, addr string) (bool, error) {
 	return name == "localhost" || err == nil && ip.Unmap().IsLoopback(), nil
 }
 
-// listen listens at the address, with TLS if there is a certificate.
-func listen(o serveOptions) (net.Listener, error) {
-	var config *tls.Config
-	if o.tlsCert != "" {
-		cert, err := tls.LoadX509KeyPair(o.tlsCert, o.tlsKey)
-		if err != nil {
-			return nil, fmt.Errorf("read the certificate: %w", err)
-		}
-		config = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+// encryption reads the certificate. It returns nil if the server has none.
+func encryption(o serveOptions) (*tls.Config, error) {
+	if o.tlsCert == "" {
+		return nil, nil
 	}
+	cert, err := tls.LoadX509KeyPair(o.tlsCert, o.tlsKey)
+	if err != nil {
+		return nil, fmt.Errorf("read the certificate: %w", err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}, nil
+}
+
+// listen listens at the address.
+func listen(o serveOptions) (net.Listener, error) {
 	l, err := net.Listen("tcp", o.addr)
 	if o.orAnyPort && errors.Is(err, syscall.EADDRINUSE) {
 		host, _, _ := net.SplitHostPort(o.addr) // check has validated it
@@ -116,9 +120,6 @@ func listen(o serveOptions) (net.Listener, error) {
 	}
 	if err != nil {
 		return nil, listenError(o.addr, err)
-	}
-	if config != nil {
-		l = tls.NewListener(l, config)
 	}
 	return l, nil
 }

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"net/http"
@@ -31,7 +32,7 @@ type debugServer struct {
 
 // openDebug listens at the debug address, with the same certificate as the server's
 // own; nil if the options have no debug address.
-func openDebug(o serveOptions, metrics http.Handler, log *slog.Logger) (*debugServer, error) {
+func openDebug(o serveOptions, encrypt *tls.Config, metrics http.Handler, log *slog.Logger) (*debugServer, error) {
 	d := o.debug
 	if d.addr == "" {
 		if d.keyFile != "" {
@@ -59,7 +60,7 @@ func openDebug(o serveOptions, metrics http.Handler, log *slog.Logger) (*debugSe
 	if err != nil {
 		return nil, err
 	}
-	cfg := httpapi.DebugConfig{Addr: l.Addr().String(), AllowedHosts: o.hosts, Key: key, Metrics: metrics, Log: log}
+	cfg := httpapi.DebugConfig{Addr: l.Addr().String(), AllowedHosts: o.hosts, TLS: encrypt, Key: key, Metrics: metrics, Log: log}
 	log.Info("profiles and metrics", "url", o.scheme()+"://"+l.Addr().String()+"/debug/pprof/")
 	return &debugServer{httpapi.NewDebug(cfg), l}, nil
 }

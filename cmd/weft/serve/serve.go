@@ -174,6 +174,10 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 	}
 	ignoreFileLimit()
 	// Listen first, to find a port in use before the store is opened.
+	encrypt, err := encryption(o)
+	if err != nil {
+		return err
+	}
 	l, err := listen(o)
 	if err != nil {
 		return err
@@ -194,9 +198,9 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 		Metrics: series, Tracer: tracer}
 	api := httpapi.Config{Log: log, Addr: l.Addr().String(), AllowedHosts: o.hosts, CORSOrigins: o.origins, Version: cli.Version,
 		MaxPlugin: int64(limits.Greatest().ModuleBytes), MaxRequests: o.maxRequests, MaxStreams: o.maxStreams, MaxRequestBytes: o.maxRequestBytes, RunTimeout: o.timeout(),
-		MaxConnections: mostConnections(), CPU: processTime(),
+		MaxConnections: mostConnections(), TLS: encrypt, CPU: processTime(),
 		Metrics: series.Handler(), Observe: series.Request, Refused: series.Refused, WrongKeys: o.wrongKeys, WrongKey: series.WrongKey, Tracer: requestTracer(tracer)}
-	debug, err := openDebug(o, series.Handler(), log)
+	debug, err := openDebug(o, encrypt, series.Handler(), log)
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}

@@ -1,6 +1,7 @@
 package abuse
 
 import (
+	"crypto/tls"
 	"net"
 	"net/http"
 	"sync"
@@ -50,7 +51,8 @@ func Bind(s *http.Server, most int) *Connections {
 	return c
 }
 
-// Listener returns a listener whose connections are bounded; l itself if c is nil.
+// Listener returns a listener whose connections are bounded; l itself if c is nil. A
+// TLS listener must wrap the bounded listener, not the reverse.
 func (c *Connections) Listener(l net.Listener) net.Listener {
 	if c == nil {
 		return l
@@ -60,6 +62,9 @@ func (c *Connections) Listener(l net.Listener) net.Listener {
 
 // changed is the server's ConnState.
 func (c *Connections) changed(conn net.Conn, state http.ConnState) {
+	if encrypted, ok := conn.(*tls.Conn); ok {
+		conn = encrypted.NetConn()
+	}
 	b, ok := conn.(*boundConn)
 	if !ok {
 		return
