@@ -100,7 +100,7 @@ func pushed(args []string) (file, name string, err error) {
 		return "", "", cli.Usage("FILE.wasm is missing, and the current folder is not a project: %w", err)
 	}
 	if _, err := os.Stat(p.Output()); err != nil {
-		return "", "", fmt.Errorf("%s is not there: build the project with 'weft build'", p.Output())
+		return "", "", fmt.Errorf("%s does not exist: build the project with 'weft build'", p.Output())
 	}
 	return p.Output(), p.Name, nil
 }
