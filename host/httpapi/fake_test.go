@@ -370,7 +370,7 @@ func (f *fakeHost) Timeline(_ context.Context, _, id string, after uint64, limit
 	return t, nil
 }
 
-// Fork implements host.Runs: any run has a fork at 7, and nowhere else.
+// Fork implements host.Runs: any run can be forked at 7, and at no other position.
 func (f *fakeHost) Fork(_ context.Context, _, id string, at uint64) (host.Fork, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
