@@ -98,6 +98,7 @@ static void put_frame(writer *w, const char *s, const char *end) {
 	for (int colons = 0; file_end > file && colons < 2;) colons += *--file_end == ':';
 	if (*file_end != ':' || sscanf(file_end, ":%u:%u", &line, &column) != 2 || line == 0 || column == 0) return;
 	place p = {file, (uint32_t)(file_end - file), line - 1, column - 1, false};
+	if (p.size == sizeof ENGINE_NAME - 1 && !memcmp(file, ENGINE_NAME, p.size)) return;
 	if (p.size == sizeof BUNDLE_NAME - 1 && !memcmp(file, BUNDLE_NAME, p.size) && user_bundle.map_size) {
 		p = find(line - 1, utf16(line - 1, column - 1));
 		if (p.own || p.size == 0) return;
