@@ -100,6 +100,7 @@ var rooms = []room{
 	{"host/hosttest", []string{"..."}},
 	{"host/hosttest/suite", []string{"host", "host/limit"}},
 	{"sdk-guest/rust", nil}, // its sources are in the binary
+	{"sdk-guest/js", nil},   // the engine is in the binary
 	{"cmd/weft/wire", []string{"..."}},
 	{"cmd/weft/scaffold", []string{"sdk-guest/rust"}},
 	{"cmd/weft/guest", nil},
