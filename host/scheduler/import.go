@@ -72,7 +72,7 @@ func (st *start) allowed(version string) (host.Limits, error) {
 		mod, err = s.cfg.Modules.Newest(tenant, mod.Graph.Workflow())
 	}
 	if err == nil && mod.Digest == version {
-		return mod.limits(s.cfg.Limits, tenant), nil
+		return mod.Limits(s.cfg.Limits, tenant), nil
 	}
 	if host.CodeOf(err) == host.CodeUnavailable {
 		return host.Limits{}, err
@@ -131,7 +131,7 @@ func (st *start) fromSnapshot(ctx context.Context) error {
 	}
 	imp, err := st.read(ctx, host.SessionKey{Tenant: req.Tenant, Session: st.held.session})
 	if err == nil && imp.runID == "" {
-		req.Event, err = s.startEvent(ctx, req.Tenant, st.mod, req.Event)
+		req.Event, err = s.startEvent(ctx, req.Tenant, &st.mod, req.Event)
 	}
 	if err != nil {
 		return err

@@ -120,21 +120,6 @@ func (at *attempt) granted(resource, method string) (host.ResourceMode, error) {
 	return grant.ModeOf(method), nil
 }
 
-// checkResources refuses a workflow that needs a resource which is not granted.
-func (m *Module) checkResources(from host.Resources, tenant string) error {
-	for _, asked := range m.Graph.Manifest().Resources {
-		decl, _ := m.Graph.Resource(asked.Name) // what all plugins say of it
-		if decl.Optional {
-			continue
-		}
-		user := host.ResourceUser{Tenant: tenant, Workflow: m.Graph.Workflow(), Digest: m.Digest}
-		if _, err := from.Grant(user, decl); err != nil {
-			return host.Errorf(host.CodeOf(err), "workflow '%s' cannot start: %w", user.Workflow, err)
-		}
-	}
-	return nil
-}
-
 // noResources grants nothing.
 type noResources struct{}
 

@@ -7,6 +7,7 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/scheduler/history"
+	"github.com/weftrun/weft/host/scheduler/versions"
 )
 
 // Retry lets a run go on that has failed, or is blocked; see host.Runs.
@@ -102,10 +103,10 @@ func (re *retry) prepare(ctx context.Context) (t engine.Rerun, anew []host.Renew
 	}
 	// It goes on with what new runs get: grants and limits may have changed since it failed.
 	if err == nil {
-		if err := now.checkResources(s.cfg.Resources, key.Tenant); err != nil {
+		if err := now.CheckResources(s.cfg.Resources, key.Tenant); err != nil {
 			return t, nil, err
 		}
-		limits := func(string) (host.Limits, error) { return now.limits(s.cfg.Limits, key.Tenant), nil }
+		limits := func(string) (host.Limits, error) { return now.Limits(s.cfg.Limits, key.Tenant), nil }
 		if err := p.Engine.Limit(limits); err != nil {
 			return t, nil, refused(err)
 		}
@@ -115,7 +116,7 @@ func (re *retry) prepare(ctx context.Context) (t engine.Rerun, anew []host.Renew
 	// The attempts that go on must make the calls of their records with that version, too.
 	// The step that failed begins anew, without a record.
 	if newest {
-		if err := re.rehearse(ctx, now, history.Cast(p.Key, p.Engine, p.Ledger, run.RunID, f.Invocation)); err != nil {
+		if err := re.rehearse(ctx, &now, history.Cast(p.Key, p.Engine, p.Ledger, run.RunID, f.Invocation)); err != nil {
 			return t, nil, err
 		}
 	}
@@ -144,7 +145,7 @@ func (re *retry) prepare(ctx context.Context) (t engine.Rerun, anew []host.Renew
 }
 
 // rehearse refuses a version from which an attempt would depart.
-func (re *retry) rehearse(ctx context.Context, m Module, parts []history.Part) error {
+func (re *retry) rehearse(ctx context.Context, m *versions.Module, parts []history.Part) error {
 	for i := range parts {
 		d, err := re.s.rehearse(ctx, m, &parts[i])
 		if err != nil {

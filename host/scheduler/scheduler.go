@@ -8,7 +8,7 @@
 // Everything that needs no session in memory has a package of its own below: fair (tokens,
 // budgets, timers, goroutines), admission (who may begin), calls (of resources),
 // idempotency (repeated requests), suspects (what ends the process), quarantine, downtime,
-// retention, tickets (for writes), and history (what is stored, read without a session).
+// retention, tickets (for writes), versions (of workflows), and history (what is stored, read without a session).
 // Here are the sessions, their ticks and attempts, and components that join them to those
 // packages:
 //
@@ -70,6 +70,7 @@ import (
 	"github.com/weftrun/weft/host/scheduler/history"
 	"github.com/weftrun/weft/host/scheduler/idempotency"
 	"github.com/weftrun/weft/host/scheduler/retention"
+	"github.com/weftrun/weft/host/scheduler/versions"
 	"github.com/weftrun/weft/host/state"
 	"github.com/weftrun/weft/host/work"
 )
@@ -98,61 +99,6 @@ type Store interface {
 	downtime.Store
 	idempotency.Store
 	host.KVStore
-}
-
-// Module is a version of a workflow: a module, or several that it is composed
-// of.
-type Module struct {
-	Digest    string // runs are held to it
-	ImageHash string
-	Graph     *engine.Graph
-	Plugin    string // its name; ByDigest need not know it
-	// Plugins names those that it is composed of, and Step finds what serves a
-	// step of it. Step is nil if this module serves all.
-	Plugins []string
-	Step    func(name string) (m StepModule, ok bool)
-}
-
-// StepModule is what serves a step of a composed workflow.
-type StepModule struct {
-	Digest    string
-	ImageHash string
-	Config    abi.Raw // what the step is configured with; nil: nothing
-}
-
-// serving gives what serves a step.
-func (m *Module) serving(step string) (StepModule, error) {
-	if m.Step == nil {
-		return StepModule{Digest: m.Digest, ImageHash: m.ImageHash}, nil
-	}
-	s, ok := m.Step(step)
-	if !ok {
-		return s, host.Errorf(host.CodeInternal, "no plugin of workflow version %s serves step %s", m.Digest, step)
-	}
-	return s, nil
-}
-
-// limits gives the limits of a run that starts now.
-func (m *Module) limits(t *limit.Table, tenant string) host.Limits {
-	if m.Step == nil {
-		return t.Limits(tenant, m.Plugin)
-	}
-	return t.Composed(tenant, m.Graph.Workflow(), m.Plugins...)
-}
-
-// Modules gives the versions of workflows. Errors are [*host.Error]s.
-type Modules interface {
-	// Starting is called before Newest for a run, and done when the journal has
-	// the run's first entry, or will not have it: until then no version may go.
-	Starting() (done func())
-	// Newest is what a new run of a workflow takes.
-	Newest(tenant, workflow string) (Module, error)
-	// ByDigest gives any stored version.
-	ByDigest(digest string) (Module, error)
-	// PrepareEvent checks an event from outside against its type's schema and
-	// gives the body as steps are to see it. What that takes is charged to the meter;
-	// an error of the meter's hook comes back as it is.
-	PrepareEvent(m *work.Meter, digest, typ string, body abi.Raw) (abi.Raw, error)
 }
 
 // Live is what the answers to an attempt's host calls are made from and act on.
@@ -205,7 +151,7 @@ type Observer interface {
 type Config struct {
 	Journal Journal
 	Store   Store
-	Modules Modules
+	Modules versions.Source
 	Streams history.Streams
 	Sandbox host.Sandbox
 	// Answers makes the answers of an attempt from its first entry and its record so

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 
-	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/scheduler/idempotency"
+	"github.com/weftrun/weft/host/scheduler/versions"
 )
 
 // start is a start of a run on its way from the request to the run's first entry:
@@ -20,7 +20,7 @@ type start struct {
 	s     *Scheduler
 	req   *host.StartRequest
 	claim *idempotency.Claim // of the request's key; nil: it has none
-	mod   Module             // that the run takes
+	mod   versions.Module    // that the run takes
 	held  *reservation       // of the handler's id
 
 	// Of a run that has begun. Its session is pinned.
@@ -94,12 +94,12 @@ func (st *start) begin(ctx context.Context) (err error) {
 	if st.mod, err = s.cfg.Modules.Newest(req.Tenant, req.Workflow); err != nil {
 		return err
 	}
-	if err := st.mod.checkResources(s.cfg.Resources, req.Tenant); err != nil {
+	if err := st.mod.CheckResources(s.cfg.Resources, req.Tenant); err != nil {
 		return err
 	}
 	// The event of a snapshot is looked at only if no run in it goes on.
 	if req.Snapshot == nil {
-		if req.Event, err = s.startEvent(ctx, req.Tenant, st.mod, req.Event); err != nil {
+		if req.Event, err = s.startEvent(ctx, req.Tenant, &st.mod, req.Event); err != nil {
 			return err
 		}
 	}
@@ -151,7 +151,7 @@ func (st *start) session(ctx context.Context) (*session, error) {
 // tick ticks the run's start. The session stays pinned by it.
 func (st *start) tick(ctx context.Context, ss *session) error {
 	s, req := st.s, st.req
-	t := s.cfg.startOf(req.Tenant, st.mod, req.Event)
+	t := st.mod.Start(s.cfg.Limits, s.cfg.Timeout, req.Tenant, req.Event)
 	t.RunID, t.HandlerID, t.Queue = s.newID(), req.HandlerID, req.OnBusy == host.OnBusyQueue
 	t.Trace = s.traceOf(ctx, nil)
 	s.cfg.Entropy(t.Seed[:])
@@ -195,18 +195,6 @@ func (ss *session) endOf(runID string, wait bool) chan ended {
 	end := make(chan ended, 1)
 	ss.ended[runID] = append(ss.ended[runID], end)
 	return end
-}
-
-// startOf is a start with all that the workflow and the settings say of it.
-func (c *Config) startOf(tenant string, mod Module, ev abi.Event) engine.StartRun {
-	t := engine.StartRun{
-		Version: mod.Digest, Event: ev, Timeout: int64(max(c.Timeout, 0)), Work: true,
-		Limits: mod.limits(c.Limits, tenant),
-	}
-	if d, set := mod.Graph.Timeout(); set {
-		t.Timeout, t.Work = int64(d), false
-	}
-	return t
 }
 
 // repeat answers a start that was made before with its run, as it is now; if the request
