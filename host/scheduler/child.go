@@ -6,6 +6,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/handlers"
 	"github.com/weftrun/weft/host/work"
 )
 
@@ -14,7 +15,7 @@ import (
 func (at *attempt) resolve(m *work.Meter, req engine.RunWorkflow) (*engine.StartRun, error) {
 	s, tenant := at.ss.s, at.ss.key.Tenant
 	if req.Session != "" {
-		if err := checkID("session", req.Session); err != nil {
+		if err := handlers.CheckID("session", req.Session); err != nil {
 			return nil, guestError(err)
 		}
 	}

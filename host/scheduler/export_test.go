@@ -28,11 +28,8 @@ func (s *Scheduler) Leak() string {
 			}
 		}
 	}
-	durable := s.cfg.Journal.Durable()
-	for key, pos := range s.reserved.starting {
-		if pos == 0 || pos > durable {
-			return fmt.Sprintf("handler id %s stays reserved", key.handler)
-		}
+	if left := s.reserved.Left(); left != "" {
+		return left
 	}
 	if left := s.keys.Left(); left != "" {
 		return left

@@ -85,7 +85,7 @@ func (st *start) importOf(ctx context.Context, p *history.Past, held []engine.He
 	s, req := st.s, st.req
 	out := &imported{}
 	if p.Engine.Begun(req.Snapshot.RunID) {
-		out.runID = s.newID()
+		out.runID = s.reserved.NewID()
 	}
 	by := history.HeldByRun{}
 	for _, h := range held {
@@ -129,7 +129,7 @@ func (st *start) fromSnapshot(ctx context.Context) error {
 	} else if !errors.Is(err, host.ErrNotFound) {
 		return host.Unavailable(err)
 	}
-	imp, err := st.read(ctx, host.SessionKey{Tenant: req.Tenant, Session: st.held.session})
+	imp, err := st.read(ctx, host.SessionKey{Tenant: req.Tenant, Session: st.held.Session})
 	if err == nil && imp.runID == "" {
 		req.Event, err = s.startEvent(ctx, req.Tenant, &st.mod, req.Event)
 	}

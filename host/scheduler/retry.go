@@ -6,6 +6,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/handlers"
 	"github.com/weftrun/weft/host/scheduler/history"
 	"github.com/weftrun/weft/host/scheduler/versions"
 )
@@ -120,7 +121,7 @@ func (re *retry) prepare(ctx context.Context) (t engine.Rerun, anew []host.Renew
 			return t, nil, err
 		}
 	}
-	target := engine.ForkTarget{Key: key, RunID: s.newID(), HandlerID: run.HandlerID, At: s.now()}
+	target := engine.ForkTarget{Key: key, RunID: s.reserved.NewID(), HandlerID: run.HandlerID, At: s.now()}
 	s.cfg.Entropy(target.Seed[:])
 	if was, ok := p.Engine.Record(run.RunID); ok {
 		target.Trace = s.traceOf(ctx, &was)
@@ -161,11 +162,11 @@ func (re *retry) rehearse(ctx context.Context, m *versions.Module, parts []histo
 // begin begins the run that goes on in the place of one that failed.
 func (re *retry) begin(ctx context.Context, t engine.Rerun) (host.Fork, error) {
 	s, key, failed := re.s, re.key, re.failed
-	st, err := s.reserved.take(ctx, &host.StartRequest{Tenant: key.Tenant, Workflow: failed.Workflow, HandlerID: failed.HandlerID, SessionID: key.Session})
+	st, err := s.reserved.Take(ctx, &host.StartRequest{Tenant: key.Tenant, Workflow: failed.Workflow, HandlerID: failed.HandlerID, SessionID: key.Session})
 	if err != nil {
 		return host.Fork{}, err
 	}
-	defer st.unreserve()
+	defer st.GiveBack()
 	if err := re.latest(ctx); err != nil {
 		return host.Fork{}, err
 	}
@@ -180,7 +181,7 @@ func (re *retry) begin(ctx context.Context, t engine.Rerun) (host.Fork, error) {
 	ss.mu.Lock()
 	run, pos, err := ss.rerun(failed, t)
 	ss.mu.Unlock()
-	st.pos = pos
+	st.Pos = pos
 	if err != nil {
 		if errors.Is(err, errDead) {
 			return host.Fork{}, history.ErrNoHandler
@@ -198,7 +199,7 @@ func (ss *session) rerun(failed *host.Run, t engine.Rerun) (host.Run, uint64, er
 	latest, active, _ := ss.eng.HandlerRun(failed.HandlerID)
 	switch {
 	case active:
-		return host.Run{}, 0, alreadyRunning(failed.HandlerID)
+		return host.Run{}, 0, handlers.AlreadyRunning(failed.HandlerID)
 	case latest != failed.RunID:
 		return host.Run{}, 0, notLatest(failed)
 	}

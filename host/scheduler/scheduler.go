@@ -8,15 +8,15 @@
 // Everything that needs no session in memory has a package of its own below: fair (tokens,
 // budgets, timers, goroutines), admission (who may begin), calls (of resources),
 // idempotency (repeated requests), suspects (what ends the process), quarantine, downtime,
-// retention, tickets (for writes), versions (of workflows), and history (what is stored, read without a session).
+// retention, tickets (for writes), versions (of workflows), handlers (their ids), and history (what is stored, read without a session).
 // Here are the sessions, their ticks and attempts, and components that join them to those
 // packages:
 //
 //	table      sessions in memory, loaded and evicted       dues       timers, sessions that are due
-//	reserved   ids of handlers that are about to start      mailer     messages between sessions
-//	cores      who gets a core                              calls      of resources
+//	mailer     messages between sessions                    calls      of resources
+//	cores      who gets a core                              life       of this server: marks, stopping
 //	gate       starts and events of clients enter           suspicion  what is suspected, tried alone
-//	starts     how long a start would wait                  life       of this server: marks, stopping
+//	starts     how long a start would wait
 //
 // # Protocol
 //
@@ -33,7 +33,7 @@
 // Invariants:
 //
 //  1. Lock order: a session's mutex before the scheduler's, and that before the mutexes
-//     of the idempotency keys, the sweeper, the spaces of calls and the counts of reads,
+//     of the idempotency keys, the reserved handlers, the sweeper, the spaces of calls and the counts of reads,
 //     which take none of these. No I/O and no guest under any of them.
 //  2. Who uses a session pins it; a session without pins, open attempts and
 //     un-durable entries may leave memory.
@@ -67,6 +67,7 @@ import (
 	"github.com/weftrun/weft/host/scheduler/admission"
 	"github.com/weftrun/weft/host/scheduler/downtime"
 	"github.com/weftrun/weft/host/scheduler/fair"
+	"github.com/weftrun/weft/host/scheduler/handlers"
 	"github.com/weftrun/weft/host/scheduler/history"
 	"github.com/weftrun/weft/host/scheduler/idempotency"
 	"github.com/weftrun/weft/host/scheduler/retention"
@@ -276,16 +277,16 @@ type Scheduler struct {
 
 	death deaths.DeathClass // how the process before ended
 
-	past *history.Reader
-	keys *idempotency.Keys // of requests that may be repeated
-	old  *retention.Sweeper
+	past     *history.Reader
+	keys     *idempotency.Keys      // of requests that may be repeated
+	reserved *handlers.Reservations // ids of handlers that are about to start
+	old      *retention.Sweeper
 
 	log   logger
 	reads readCounts // has a mutex of its own
 
-	mu        sync.Mutex // guards what follows, and what its types say
-	table     table      // sessions in memory
-	reserved  reservations
+	mu        sync.Mutex       // guards what follows, and what its types say
+	table     table            // sessions in memory
 	cores     cores            // who gets a core
 	gate      admission.Gate   // for starts and events of clients
 	starts    admission.Starts // which starts are admitted
@@ -376,7 +377,7 @@ func newScheduler(ctx context.Context, cfg Config) *Scheduler {
 		Store: cfg.Store, Journal: cfg.Journal, Limits: cfg.Limits, Drop: s.table.dropFrom, Done: s.signal, Now: cfg.Now, Clock: s.now, Log: cfg.Log,
 	})
 	s.table.init(s)
-	s.reserved = reservations{s: s, starting: map[handlerKey]uint64{}}
+	s.reserved = handlers.New(handlers.Config{Store: cfg.Store, Durable: cfg.Journal.Durable, Now: s.now, Entropy: cfg.Entropy})
 	s.cores.init(s)
 	s.starts.Init(admission.Config{Limits: cfg.Limits, Cores: &s.cores.queue, Budget: s.cores.budgets.Rate, Now: cfg.Now, Memory: cfg.Memory})
 	s.gate.Init(admission.GateConfig{

@@ -178,13 +178,7 @@ func (t *table) evict(now time.Time) (work []func(), next time.Time) {
 		}
 	}
 	t.s.keys.Prune(durable)
-	if len(t.s.reserved.starting) > maxBarriers {
-		for key, pos := range t.s.reserved.starting {
-			if pos != 0 && pos <= durable {
-				delete(t.s.reserved.starting, key)
-			}
-		}
-	}
+	t.s.reserved.Prune(durable)
 	return nil, next
 }
 
