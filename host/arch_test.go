@@ -53,7 +53,7 @@ var rooms = []room{
 	{"host/httpapi/openapi", []string{"host", "host/apiwire", "host/search"}},
 	{"host/scheduler", []string{"abi", "host", "host/state", "host/engine", "host/work", "host/scheduler/admission", "host/scheduler/calls", "host/scheduler/downtime", "host/scheduler/fair", "host/scheduler/handlers", "host/scheduler/history", "host/scheduler/idempotency", "host/scheduler/quarantine", "host/scheduler/retention", "host/scheduler/suspects", "host/scheduler/tickets", "host/scheduler/versions", "host/traced", "host/deaths", "host/missing", "host/usage", "host/limit"}},
 	{"host/scheduler/admission", []string{"host", "host/limit"}},
-	{"host/scheduler/calls", []string{"abi", "host"}},
+	{"host/scheduler/calls", []string{"abi", "host", "host/traced"}},
 	{"host/scheduler/fair", []string{"host/bucket"}},
 	{"host/scheduler/handlers", []string{"host"}},
 	{"host/scheduler/idempotency", []string{"host"}},

@@ -65,6 +65,7 @@ import (
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/scheduler/admission"
+	"github.com/weftrun/weft/host/scheduler/calls"
 	"github.com/weftrun/weft/host/scheduler/downtime"
 	"github.com/weftrun/weft/host/scheduler/fair"
 	"github.com/weftrun/weft/host/scheduler/handlers"
@@ -292,7 +293,7 @@ type Scheduler struct {
 	starts    admission.Starts // which starts are admitted
 	dues      dues             // when sessions have something to do by themselves
 	mailer    mailer           // messages between sessions
-	calls     caller           // of resources; has a part that mu does not guard
+	calls     calls.Caller     // of resources; has a part that mu does not guard
 	suspicion suspicion        // of what ends the process
 	life      life             // of this server
 	counters  Counters
@@ -385,7 +386,10 @@ func newScheduler(ctx context.Context, cfg Config) *Scheduler {
 		Lock: &s.mu, Open: s.taking, Stopped: s.stopped,
 	})
 	s.dues.s, s.mailer.s, s.suspicion.s, s.life.s = s, s, s, s
-	s.calls.init(s)
+	s.calls.Init(calls.CallerConfig{
+		Host: callHost{s}, Lock: &s.mu, Resources: cfg.Resources, Store: cfg.Store, Grow: cfg.Quotas.Grow, Durable: cfg.Journal.Durable,
+		Clock: cfg.Now, Now: s.now, Tracer: cfg.Tracer,
+	})
 	s.setDuties()
 	return s
 }
@@ -407,7 +411,7 @@ func (s *Scheduler) Counters() Counters {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.counters
-	c.Counts, c.Lined, c.Shed = s.starts.Counts, s.gate.Lined, s.gate.Shed
+	c.Counts, c.Lined, c.Shed, c.Calls = s.starts.Counts, s.gate.Lined, s.gate.Shed, s.calls.Made
 	c.Unnoted = s.cfg.Notes.Unnoted()
 	return c
 }
