@@ -33,10 +33,10 @@ import (
 //
 // CodeInvalidPlugin with problems.
 func (s *Sandbox) build(tenant string, key moduleKey, wasm []byte, limits *host.Limits, turn *turns.Turn) (*module, error) {
-	if !s.building.take(tenant, len(wasm), turn, s.base.Done()) {
+	if !s.building.Take(tenant, len(wasm), turn, s.base.Done()) {
 		return nil, errClosed
 	}
-	defer s.building.leave(tenant)
+	defer s.building.Leave(tenant)
 	began := time.Now()
 	defer func() {
 		s.log.Debug("built a module", "digest", key.digest, "bytes", len(wasm), "took", time.Since(began))
