@@ -71,8 +71,8 @@ type KeyRecord struct {
 type AuditEntry struct {
 	ID   int64 // given by the store, increasing
 	Time int64 // Unix nanoseconds
-	// Who did it: the id of a key, [AuditServerAdmin], [AuditNobody] on a server
-	// that asks for no keys, or [AuditWrongKey].
+	// Who did it: the id of a key, [AuditServerAdmin], "no key" on a server
+	// that asks for no keys, or "wrong key".
 	Who     string
 	Tenant  string // "": it is about the server
 	Act     string // such as key.create
@@ -84,8 +84,7 @@ type AuditEntry struct {
 // Who and outcome of audit entries.
 const (
 	AuditServerAdmin = "server admin"
-	AuditNobody      = "no key"
-	AuditWrongKey    = "wrong key"
+	auditNobody      = "no key"
 	AuditOK          = "ok"
 )
 
@@ -170,7 +169,7 @@ func (g *Grant) Who() string {
 	case g.Server:
 		return AuditServerAdmin
 	}
-	return AuditNobody
+	return auditNobody
 }
 
 // KeyRequest asks for a key.

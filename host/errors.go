@@ -37,7 +37,8 @@ const (
 	CodeOverloaded           Code = "overloaded"
 )
 
-// Codes of failed runs, beside the steps' own.
+// Codes of failed runs, beside the steps' own, CodeSchemaViolation and
+// CodePermissionDenied.
 const (
 	RunTrap             = "trap"
 	RunPanic            = "panic" // the SDKs give it too, where they catch panics
@@ -45,10 +46,8 @@ const (
 	RunDeadlineExceeded = "deadline_exceeded"
 	RunLimitExceeded    = "limit_exceeded"
 	RunInvalidOutput    = "invalid_output"
-	RunSchemaViolation  = "schema_violation"
 	RunTimeout          = "timeout"
 	RunCancelled        = "cancelled"
-	RunPermissionDenied = "permission_denied"
 	RunStalled          = "stalled" // nothing was left to do, and no result was given
 )
 

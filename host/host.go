@@ -70,11 +70,11 @@ type Run struct {
 	// Blocked says why a running run cannot go on without help, else nil.
 	Blocked *Blocked
 	// WaitingFor is what a running run waits for, the longest first, at most
-	// [MaxWaitingFor] of it: what its steps wait for and, while it has nothing to
+	// 20 entries: what its steps wait for and, while it has nothing to
 	// do, the answers of people that its steps accept.
 	WaitingFor []Waiting
 	// Kept are events that no step has waited for yet, by type, the oldest of a type
-	// first, at most [MaxWaitingFor] of them.
+	// first, at most 20.
 	Kept []Kept
 	// Steps and Fuel count finished invocations and what they burnt.
 	Steps uint64
@@ -83,9 +83,6 @@ type Run struct {
 	// or the record was read from a store, which does not keep it. It is not modified.
 	Trace *Trace
 }
-
-// MaxWaitingFor bounds Run.WaitingFor.
-const MaxWaitingFor = 20
 
 // Waiting is what a run waits for: an event from outside, the run of a child, the
 // answer of a resource, a time, or something else that has to come.
@@ -101,12 +98,9 @@ type Waiting struct {
 	Reason   string `cbor:"7,keyasint,omitempty"`
 	Resource string `cbor:"8,keyasint,omitempty"` // it waits for the answer of this resource instead
 	// Requirements is the JSON object of the fields that the event has to have; "": it
-	// may have any, or the object is longer than [MaxRequirements].
+	// may have any, or the object is longer than 1 KiB.
 	Requirements string `cbor:"9,keyasint,omitempty"`
 }
-
-// MaxRequirements bounds Waiting.Requirements, in bytes.
-const MaxRequirements = 1 << 10
 
 // Kept is an event that a run keeps for a later wait.
 type Kept struct {

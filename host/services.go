@@ -304,7 +304,7 @@ type GraphEdge struct {
 
 // Composition says what a workflow is to be made of.
 type Composition struct {
-	// Plugins names at most [MaxComposedPlugins] plugins, whose steps come in
+	// Plugins names at most 32 plugins, whose steps come in
 	// this order. None: the plugin that makes a workflow of the name by itself.
 	Plugins  []string
 	Settings WorkflowSettings
@@ -321,16 +321,12 @@ type WorkflowSettings struct {
 	Timeout     *time.Duration
 	Description string // "": that of the only plugin
 	// Config holds the configurations of steps, by step: maps. With Description
-	// it takes at most [MaxSettingsBytes].
+	// it takes at most 1 MiB.
 	Config map[string]abi.Raw
 }
 
-// Bounds of a [Composition].
-const (
-	MaxComposedPlugins = 32
-	MaxSettingsBytes   = 1 << 20
-	MaxFlowBytes       = 1 << 20
-)
+// MaxFlowBytes bounds Composition.Flow.
+const MaxFlowBytes = 1 << 20
 
 // Plugins stores and shows uploaded plugins and the workflows they make. All
 // methods may be called from any goroutine; errors are [*Error]s.
