@@ -10,6 +10,9 @@ import (
 	"github.com/weftrun/weft/host/sandbox/wasmbin"
 )
 
+// exact charges every path separately, in quarters.
+var exact = policy{least: 1, fine: true}
+
 // small are the kernels as short as tests want them.
 func small(k kernel) kernel {
 	if k.name != "fib" {

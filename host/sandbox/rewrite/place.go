@@ -34,9 +34,6 @@ type policy struct {
 // placed is the policy in use; the package comment explains its figures.
 var placed = policy{slack: 32, ratio: 1, exit: 2, least: 4, cold: true, purse: true}
 
-// exact charges every path separately, in quarters. Tests compare with it.
-var exact = policy{least: 1, fine: true}
-
 const (
 	// maxRounds bounds how often ends are marked anew.
 	maxRounds = 8

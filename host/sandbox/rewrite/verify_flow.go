@@ -389,7 +389,9 @@ func (f *flow) call() error {
 	if f.in.Op == wasmbin.OpCall && f.in.X >= f.helpers {
 		return f.helperCall()
 	}
-	cost, typ, ok := costCall, wasmbin.FuncType{}, false
+	cost := costCall
+	var typ wasmbin.FuncType
+	var ok bool
 	if f.in.Op == wasmbin.OpCall {
 		typ, ok = f.signature(f.in.X)
 	} else {
