@@ -1,5 +1,5 @@
 // Package datadir creates and locks data directories, makes their files and names durable,
-// and says in one sentence why a directory cannot be used. It knows no database.
+// and says in one sentence why a directory cannot be used. It does not use the database.
 package datadir
 
 import (
