@@ -70,8 +70,8 @@ type KeyRecord struct {
 type AuditEntry struct {
 	ID   int64 // assigned by the store, increasing
 	Time int64 // Unix nanoseconds
-	// Who is the id of the key that was used, [AuditServerAdmin], [AuditNobody] on a
-	// server that needs no keys, or [AuditWrongKey].
+	// Who is the id of the key that was used, [AuditServerAdmin], "no key" on a
+	// server that needs no keys, or "wrong key".
 	Who     string
 	Tenant  string // "": the act concerns the server
 	Act     string // such as key.create
@@ -83,8 +83,7 @@ type AuditEntry struct {
 // Values of Who and Outcome in audit entries.
 const (
 	AuditServerAdmin = "server admin"
-	AuditNobody      = "no key"
-	AuditWrongKey    = "wrong key"
+	auditNobody      = "no key"
 	AuditOK          = "ok"
 )
 
@@ -169,7 +168,7 @@ func (g *Grant) Who() string {
 	case g.Server:
 		return AuditServerAdmin
 	}
-	return AuditNobody
+	return auditNobody
 }
 
 // KeyRequest describes a key to create.

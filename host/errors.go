@@ -45,10 +45,8 @@ const (
 	RunDeadlineExceeded = "deadline_exceeded"
 	RunLimitExceeded    = "limit_exceeded"
 	RunInvalidOutput    = "invalid_output"
-	RunSchemaViolation  = "schema_violation"
 	RunTimeout          = "timeout"
 	RunCancelled        = "cancelled"
-	RunPermissionDenied = "permission_denied"
 	RunStalled          = "stalled" // nothing was left to do, and no step had returned a result
 )
 

@@ -70,11 +70,11 @@ type Run struct {
 	// Blocked says why a running run cannot continue without help, otherwise nil.
 	Blocked *Blocked
 	// WaitingFor lists what a running run waits for, longest wait first, at most
-	// [MaxWaitingFor] items: the waits of its steps and, while it has nothing to do, the
+	// 20 items: the waits of its steps and, while it has nothing to do, the
 	// answers of people that its steps accept.
 	WaitingFor []Waiting
 	// Kept are events that no step has waited for yet, by type, oldest first, at most
-	// [MaxWaitingFor] of them.
+	// 20 of them.
 	Kept []Kept
 	// Steps counts finished invocations, and Fuel the fuel that they burnt.
 	Steps uint64
@@ -84,9 +84,6 @@ type Run struct {
 	// modified.
 	Trace *Trace
 }
-
-// MaxWaitingFor limits Run.WaitingFor.
-const MaxWaitingFor = 20
 
 // Waiting is something that a run waits for: an event from outside, a child run, the
 // answer of a resource, a time, or another condition.
@@ -102,12 +99,9 @@ type Waiting struct {
 	Reason   string `cbor:"7,keyasint,omitempty"`
 	Resource string `cbor:"8,keyasint,omitempty"` // waits for the answer of this resource instead
 	// Requirements is the JSON object of the fields that the event must have; "": the
-	// event may have any fields, or the object is longer than [MaxRequirements].
+	// event may have any fields, or the object is longer than 1 KiB.
 	Requirements string `cbor:"9,keyasint,omitempty"`
 }
-
-// MaxRequirements limits Waiting.Requirements, in bytes.
-const MaxRequirements = 1 << 10
 
 // Kept is an event that a run keeps for a later wait.
 type Kept struct {

@@ -297,7 +297,7 @@ type GraphEdge struct {
 
 // Composition describes the parts of a workflow.
 type Composition struct {
-	// Plugins names at most [MaxComposedPlugins] plugins, whose steps have this order.
+	// Plugins names at most 32 plugins, whose steps have this order.
 	// None: the plugin that defines a workflow of the same name.
 	Plugins  []string
 	Settings WorkflowSettings
@@ -313,16 +313,12 @@ type WorkflowSettings struct {
 	Timeout     *time.Duration
 	Description string // "": the description of the only plugin
 	// Config has the configurations of steps, by step: maps. Together with Description it
-	// has at most [MaxSettingsBytes].
+	// has at most 1 MiB.
 	Config map[string]abi.Raw
 }
 
-// Limits of a [Composition].
-const (
-	MaxComposedPlugins = 32
-	MaxSettingsBytes   = 1 << 20
-	MaxFlowBytes       = 1 << 20
-)
+// MaxFlowBytes limits Composition.Flow.
+const MaxFlowBytes = 1 << 20
 
 // Plugins stores and describes uploaded plugins and their workflows. All methods may be
 // called from any goroutine; errors are [*Error]s.

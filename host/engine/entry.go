@@ -67,7 +67,9 @@ const (
 	EntrySleep   EntryKind = 13
 	EntryPause   EntryKind = 14
 	EntryResume  EntryKind = 15
+
 	// Children: see child.go and message.go.
+
 	EntryChild      EntryKind = 16
 	EntryDelivered  EntryKind = 17
 	EntryChildEnded EntryKind = 18
@@ -75,13 +77,16 @@ const (
 
 	EntryQueue EntryKind = 20 // a start waits for its session's turn
 	EntryBegin EntryKind = 21 // the queued run that waited longest begins
+
 	// Resources: see resource.go.
+
 	EntryResource         EntryKind = 23
 	EntryResourceAnswered EntryKind = 24
 
 	EntryAnswerPart EntryKind = 31 // part of an answer, before the whole answer
 
 	// Snapshots: see adopt.go.
+
 	EntrySnapshot EntryKind = 26 // everything that the session holds
 	EntryFork     EntryKind = 27 // the first entry of a fork
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/engine"
 )
 
 // takersOf finds the waits for an event: all broadcast waits, and the oldest of the
@@ -224,7 +225,7 @@ func (r *modelRun) keeps() []host.Kept {
 		out = append(out, host.Kept{Type: e.event.Type, Step: e.step})
 	}
 	slices.SortStableFunc(out, func(a, b host.Kept) int { return strings.Compare(a.Type, b.Type) })
-	return out[:min(len(out), host.MaxWaitingFor)]
+	return out[:min(len(out), engine.MaxWaitingFor)]
 }
 
 // timerOf returns when one of the timers of an invocation is due.
@@ -288,5 +289,5 @@ func (w *model) waitingNow(r *modelRun) []host.Waiting {
 			}
 		}
 	}
-	return out[:min(len(out), host.MaxWaitingFor)]
+	return out[:min(len(out), engine.MaxWaitingFor)]
 }

@@ -135,9 +135,8 @@ func caseKeys() []string {
 // keysOf lists the JSON keys of a struct.
 func keysOf(v any) []string {
 	var keys []string
-	t := reflect.TypeOf(v)
-	for i := range t.NumField() {
-		key, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+	for field := range reflect.TypeOf(v).Fields() {
+		key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		keys = append(keys, key)
 	}
 	return keys

@@ -57,7 +57,7 @@ func newProject(ctx context.Context, o newOptions, args []string, in io.Reader, 
 		_, err := io.WriteString(out, listTemplates())
 		return err
 	}
-	dir := ""
+	var dir string
 	switch {
 	case len(args) > 0:
 		dir = args[0]

@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"maps"
 	"net/http"
 
 	"github.com/weftrun/weft/host"
@@ -26,9 +27,7 @@ var groups = []group{
 var operations = func() map[string]operation {
 	all := map[string]operation{}
 	for _, part := range []map[string]operation{workflowOperations, runOperations, sessionOperations, pluginOperations, accessOperations, resourceOperations, serverOperations} {
-		for route, op := range part {
-			all[route] = op
-		}
+		maps.Copy(all, part)
 	}
 	return all
 }()

@@ -131,7 +131,7 @@ func TestRefusedRequestLeavesNothing(t *testing.T) {
 // What the store has of a request is the answer for as long as records are kept, to the
 // same tenant and route alone, and for the same body.
 func TestStoredRecordsAnswerWhileTheyAreKept(t *testing.T) {
-	now := int64(10 * host.RepeatsKept)
+	now := int64(10 * repeatsKept)
 	row := host.Repeat{Route: "start", Key: "k", Hash: "h", RunID: "run", Made: now}
 	f := &fake{rows: map[name]host.Repeat{{"t", "start", "k"}: row}}
 	k := New(Config{Store: f, Journal: f, Now: func() int64 { return now }})
@@ -148,8 +148,8 @@ func TestStoredRecordsAnswerWhileTheyAreKept(t *testing.T) {
 		code   host.Code
 	}{
 		{"the same request", "t", once, 0, true, ""},
-		{"just before its record is too old", "t", once, host.RepeatsKept - 1, true, ""},
-		{"when its record is too old", "t", once, host.RepeatsKept, false, ""},
+		{"just before its record is too old", "t", once, repeatsKept - 1, true, ""},
+		{"when its record is too old", "t", once, repeatsKept, false, ""},
 		{"another body", "t", another, 0, true, host.CodeIdempotencyMismatch},
 		{"another tenant", "u", once, 0, false, ""},
 		{"another route", "t", elsewhere, 0, false, ""},

@@ -1,4 +1,5 @@
-package sandbox
+// Package buildqueue decides whose module is built next.
+package buildqueue
 
 import (
 	"sync"
@@ -6,16 +7,15 @@ import (
 	"github.com/weftrun/weft/host/turns"
 )
 
-// buildQueue decides whose module is built next. It allows a few builds at a time,
-// because a compiler cannot be interrupted. The queue shares its places by virtual time,
-// like the run tokens. Virtual time is counted, not measured: a tenant's clock advances
-// by the bytes of its modules, and the tenant with the lowest clock goes first. A tenant
-// that was idle starts at the lowest clock of the active tenants, so that idleness earns
-// no credit.
+// Queue allows a few builds at a time, because a compiler cannot be interrupted. It shares
+// its places by virtual time, like the run tokens. Virtual time is counted, not measured:
+// a tenant's clock advances by the bytes of its modules, and the tenant with the lowest
+// clock goes first. A tenant that was idle starts at the lowest clock of the active
+// tenants, so that idleness earns no credit.
 //
 // A build that has begun runs to its end. One tenant therefore never gets all places: a
 // free place remains for others. All methods may be called from any goroutine.
-type buildQueue struct {
+type Queue struct {
 	mu      sync.Mutex // guards the fields below; held only briefly
 	places  int
 	free    int // free places
@@ -37,17 +37,17 @@ type waitingBuild struct {
 	begin chan struct{} // closed when the build may begin
 }
 
-// newBuildQueue makes a queue that runs at most the given number of builds at a time, but
+// New makes a queue that runs at most the given number of builds at a time, but
 // at least two.
-func newBuildQueue(places int) *buildQueue {
+func New(places int) *Queue {
 	places = max(2, places)
-	return &buildQueue{places: places, free: places, most: places / 2, tenants: map[string]*buildsOf{}}
+	return &Queue{places: places, free: places, most: places / 2, tenants: map[string]*buildsOf{}}
 }
 
-// take waits for a place to build a tenant's module of the given size. It returns false
-// if done is closed first. A caller that got true must call leave. turn may be nil; it
+// Take waits for a place to build a tenant's module of the given size. It returns false
+// if done is closed first. A caller that got true must call Leave. turn may be nil; it
 // receives the number of builds ahead.
-func (q *buildQueue) take(tenant string, bytes int, turn *turns.Turn, done <-chan struct{}) bool {
+func (q *Queue) Take(tenant string, bytes int, turn *turns.Turn, done <-chan struct{}) bool {
 	begin := make(chan struct{})
 	q.mu.Lock()
 	b := q.tenants[tenant]
@@ -69,7 +69,7 @@ func (q *buildQueue) take(tenant string, bytes int, turn *turns.Turn, done <-cha
 
 // stage reports whether a build of a tenant waits, and how many builds go before it if no
 // other build arrives.
-func (q *buildQueue) stage(tenant string, begin chan struct{}) turns.Stage {
+func (q *Queue) stage(tenant string, begin chan struct{}) turns.Stage {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	mine, ahead := q.tenants[tenant], 0
@@ -96,8 +96,8 @@ func (q *buildQueue) stage(tenant string, begin chan struct{}) turns.Stage {
 	return turns.Stage{Name: turns.StageWaiting, Ahead: ahead}
 }
 
-// leave returns a tenant's place.
-func (q *buildQueue) leave(tenant string) {
+// Leave returns a tenant's place.
+func (q *Queue) Leave(tenant string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.free++
@@ -109,15 +109,15 @@ func (q *buildQueue) leave(tenant string) {
 	}
 }
 
-// running returns the number of running builds.
-func (q *buildQueue) running() int {
+// Running returns the number of running builds.
+func (q *Queue) Running() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.places - q.free
 }
 
 // level returns the clock at which an idle tenant begins. The caller holds mu.
-func (q *buildQueue) level() uint64 {
+func (q *Queue) level() uint64 {
 	least, busy := q.clock, false
 	for _, b := range q.tenants {
 		if !busy || b.clock < least {
@@ -128,7 +128,7 @@ func (q *buildQueue) level() uint64 {
 }
 
 // next assigns the free places. The caller holds mu.
-func (q *buildQueue) next() {
+func (q *Queue) next() {
 	for q.free > 0 {
 		var best *buildsOf
 		var name string

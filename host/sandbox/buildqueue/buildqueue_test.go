@@ -1,4 +1,4 @@
-package sandbox
+package buildqueue
 
 import (
 	"math/rand/v2"
@@ -14,18 +14,18 @@ import (
 // modules do not wait for its; and two that both want all places get as many bytes.
 func TestBuildsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newBuildQueue(2)
+		q := New(2)
 		var order []string
 		begin := func(tenant string, bytes int) {
 			go func() {
-				if q.take(tenant, bytes, nil, t.Context().Done()) {
+				if q.Take(tenant, bytes, nil, t.Context().Done()) {
 					order = append(order, tenant)
 				}
 			}()
 			synctest.Wait()
 		}
 		end := func(tenant string) {
-			q.leave(tenant)
+			q.Leave(tenant)
 			synctest.Wait()
 		}
 		for range 100 {
@@ -76,28 +76,28 @@ func TestBuildsTakeTurns(t *testing.T) {
 // A tenant that was idle begins level with the others: it has saved up nothing.
 func TestIdlenessIsNoCreditForBuilds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newBuildQueue(2)
+		q := New(2)
 		q.most = 2
 		q.free = 1
 		done := t.Context().Done()
 		for range 50 { // alone for long
-			q.take("busy", 1000, nil, done)
-			q.leave("busy")
+			q.Take("busy", 1000, nil, done)
+			q.Leave("busy")
 		}
 		var order []string
-		q.take("busy", 1000, nil, done)
+		q.Take("busy", 1000, nil, done)
 		for _, tenant := range []string{"idle", "busy", "idle", "busy", "idle", "busy"} {
 			go func() {
-				if q.take(tenant, 1000, nil, done) {
+				if q.Take(tenant, 1000, nil, done) {
 					order = append(order, tenant)
 				}
 			}()
 			synctest.Wait()
 		}
-		q.leave("busy")
+		q.Leave("busy")
 		for range 5 {
 			synctest.Wait()
-			q.leave(order[len(order)-1])
+			q.Leave(order[len(order)-1])
 		}
 		synctest.Wait()
 		if !slices.Equal(order, []string{"busy", "idle", "busy", "idle", "busy", "idle"}) {
@@ -108,11 +108,11 @@ func TestIdlenessIsNoCreditForBuilds(t *testing.T) {
 
 // Builds that wait give up when the sandbox closes.
 func TestTurnsEnd(t *testing.T) {
-	q := newBuildQueue(1)
+	q := New(1)
 	done := make(chan struct{})
-	q.take("t", 1, nil, done)
+	q.Take("t", 1, nil, done)
 	close(done)
-	if q.take("t", 1, nil, done) {
+	if q.Take("t", 1, nil, done) {
 		t.Error("it has a place that another has")
 	}
 }
@@ -123,9 +123,9 @@ func TestTurnsSayHowManyGoBefore(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	synctest.Test(t, func(t *testing.T) {
-		q := newBuildQueue(2)
+		q := New(2)
 		q.most, q.free = 2, 1 // one place for all
-		q.take("first", 1, nil, t.Context().Done())
+		q.Take("first", 1, nil, t.Context().Done())
 		var all []*turns.Turn
 		var order []*turns.Turn
 		var tenants []string
@@ -133,7 +133,7 @@ func TestTurnsSayHowManyGoBefore(t *testing.T) {
 			tenant, bytes, turn := []string{"a", "b", "c"}[r.IntN(3)], 1+r.IntN(1000), &turns.Turn{}
 			all = append(all, turn)
 			go func() {
-				if q.take(tenant, bytes, turn, t.Context().Done()) {
+				if q.Take(tenant, bytes, turn, t.Context().Done()) {
 					order, tenants = append(order, turn), append(tenants, tenant)
 				}
 			}()
@@ -147,7 +147,7 @@ func TestTurnsSayHowManyGoBefore(t *testing.T) {
 			}
 			said[turn] = s.Ahead
 		}
-		q.leave("first")
+		q.Leave("first")
 		synctest.Wait()
 		for n := range all {
 			if len(order) != n+1 || said[order[n]] != n {
@@ -156,7 +156,7 @@ func TestTurnsSayHowManyGoBefore(t *testing.T) {
 			if s := order[n].Stage(); s.Name != turns.StageCompiling {
 				t.Fatalf("a build that has begun says %+v", s)
 			}
-			q.leave(tenants[n])
+			q.Leave(tenants[n])
 			synctest.Wait()
 		}
 		if s := order[0].Stage(); s.Name != turns.StageCompiling {

@@ -1,35 +1,37 @@
-package rewrite
+package wasmbin
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
 )
 
-// The binary form of WebAssembly modules; see the core specification, "Binary Format".
+// Sections and other bytes of the binary form; see the core specification, "Binary
+// Format".
 const (
-	sectionCustom  = 0
-	sectionType    = 1
-	sectionImport  = 2
-	sectionFunc    = 3
-	sectionTable   = 4
-	sectionMemory  = 5
-	sectionGlobal  = 6
-	sectionExport  = 7
-	sectionStart   = 8
-	sectionElement = 9
-	sectionCode    = 10
-	sectionData    = 11
-	sectionCount   = 12 // count of data segments; precedes the code section
+	SectionCustom  = 0
+	SectionType    = 1
+	SectionImport  = 2
+	SectionFunc    = 3
+	SectionTable   = 4
+	SectionMemory  = 5
+	SectionGlobal  = 6
+	SectionExport  = 7
+	SectionStart   = 8
+	SectionElement = 9
+	SectionCode    = 10
+	SectionData    = 11
+	SectionCount   = 12 // count of data segments; precedes the code section
 	sections       = 13
 
 	limitsHasMax = 1 << 0
 	limitsShared = 1 << 1
 	limits64     = 1 << 2
 
-	formFunc = 0x60
-	header   = "\x00asm\x01\x00\x00\x00"
+	FormFunc = 0x60 // begins a function type
+	Header   = "\x00asm\x01\x00\x00\x00"
 
 	// maxBytes is far above what any host accepts. Below it all positions fit.
 	maxBytes = 1 << 30
@@ -64,7 +66,8 @@ var (
 var componentVersion = []byte{0x0d, 0, 1, 0}
 
 // Module is what can be known of a module without compiling it. Strings are copies. A
-// Module does not change after Parse and is safe for concurrent reading.
+// Module does not change after Parse, unless a caller changes it, and is safe for
+// concurrent reading.
 type Module struct {
 	Types    []FuncType
 	Imports  []Import
@@ -79,17 +82,21 @@ type Module struct {
 	Bodies   []Body  // in the order of Funcs
 	Custom   []Custom
 
-	sections [sections][]byte // payloads by id, as views of the module; nil if absent
-	offsets  [sections]int    // where the payloads begin in the module
-	names    []byte           // payload of the first custom section "name", after its name
+	Sections [sections][]byte // payloads by id, as views of the module; nil if absent
+	Offsets  [sections]int    // where the payloads begin in the module
+	Names    []byte           // payload of the first custom section "name", after its name
+
+	DataSizes    []uint32 // bytes of data segments
+	DataActive   []bool   // whether instantiation writes the data segment
+	ElementSizes []uint32 // entries of element segments
+
+	// Uses holds, for each of certain instructions, 1 plus the index of the first
+	// function that uses it, or 0. The index of the array is the byte after OpMisc, or 0
+	// for table.set.
+	Uses [MiscTableFill + 1]uint32
 
 	importedTables []Table
-
-	dataSizes    []uint32 // bytes of data segments
-	dataActive   []bool
-	elementSizes []uint32 // entries of element segments
-	uses         uses
-	refs         []uint32 // functions named as references, in the order of the module
+	refs           []uint32 // functions named as references, in the order of the module
 }
 
 // FuncType is a signature: value types as their bytes.
@@ -118,6 +125,25 @@ type Limits struct {
 	Is64     bool
 }
 
+// AppendTo appends the binary form.
+func (l Limits) AppendTo(b []byte) []byte {
+	flags := byte(0)
+	if l.HasMax {
+		flags |= limitsHasMax
+	}
+	if l.Shared {
+		flags |= limitsShared
+	}
+	if l.Is64 {
+		flags |= limits64
+	}
+	b = binary.AppendUvarint(append(b, flags), l.Min)
+	if l.HasMax {
+		b = binary.AppendUvarint(b, l.Max)
+	}
+	return b
+}
+
 // Table is the type of a table.
 type Table struct {
 	Type byte // TypeFuncref or TypeExternref
@@ -137,16 +163,16 @@ type Export struct {
 	Index uint32
 }
 
-// Body has the sizes of one function's code.
+// Body has the code of one function, and its sizes.
 type Body struct {
 	Size    int    // bytes, including the declarations of locals
 	Locals  uint64 // declared, without parameters; at most 2^32-1
 	Nesting int    // greatest depth of nested blocks
 	Targets int    // of the largest br_table, including the default
 
-	offset int    // where the code begins in the module
-	code   []byte // after the declarations of locals; ends with the last end
-	decl   []byte // the declarations of locals, with their count
+	Offset int    // where the code begins in the module
+	Code   []byte // after the declarations of locals; ends with the last end
+	Decl   []byte // the declarations of locals, with their count
 }
 
 // Custom is a custom section.
@@ -163,18 +189,18 @@ func (m *Module) Signature(funcIndex uint32) (FuncType, bool) {
 			continue
 		}
 		if funcIndex == 0 {
-			return m.typeAt(m.Imports[i].Type)
+			return m.TypeAt(m.Imports[i].Type)
 		}
 		funcIndex--
 	}
 	if uint64(funcIndex) >= uint64(len(m.Funcs)) {
 		return FuncType{}, false
 	}
-	return m.typeAt(m.Funcs[funcIndex])
+	return m.TypeAt(m.Funcs[funcIndex])
 }
 
-// functionTypes returns the type indices of all functions, imported ones first.
-func (m *Module) functionTypes() (list []uint32) {
+// FunctionTypes returns the type indices of all functions, imported ones first.
+func (m *Module) FunctionTypes() (list []uint32) {
 	for i := range m.Imports {
 		if m.Imports[i].Kind == KindFunc {
 			list = append(list, m.Imports[i].Type)
@@ -183,15 +209,38 @@ func (m *Module) functionTypes() (list []uint32) {
 	return append(list, m.Funcs...)
 }
 
-func (m *Module) typeAt(index uint32) (FuncType, bool) {
+// TypeAt returns the type with an index, if there is one.
+func (m *Module) TypeAt(index uint32) (FuncType, bool) {
 	if uint64(index) >= uint64(len(m.Types)) {
 		return FuncType{}, false
 	}
 	return m.Types[index], true
 }
 
-// imported counts the imports of a kind.
-func (m *Module) imported(kind byte) (n uint32) {
+// TableAt returns the type of a table, and whether the table is the module's own.
+func (m *Module) TableAt(index uint32) (t Table, own bool) {
+	if uint64(index) < uint64(len(m.importedTables)) {
+		return m.importedTables[index], false
+	}
+	if index -= uint32(len(m.importedTables)); uint64(index) < uint64(len(m.Tables)) {
+		return m.Tables[index], true
+	}
+	return Table{Type: TypeFuncref}, true
+}
+
+// BlockType returns the signature of a block.
+func (m *Module) BlockType(block int64) (FuncType, bool) {
+	switch {
+	case block >= 0:
+		return m.TypeAt(uint32(block))
+	case block == BlockEmpty-0x80:
+		return FuncType{}, true
+	}
+	return FuncType{Results: string([]byte{byte(block + 0x80)})}, true
+}
+
+// Imported counts the imports of a kind.
+func (m *Module) Imported(kind byte) (n uint32) {
 	for i := range m.Imports {
 		if m.Imports[i].Kind == kind {
 			n++
@@ -214,28 +263,28 @@ func Parse(wasm []byte) (*Module, error) {
 		return nil, err
 	}
 	m := &Module{}
-	r := &reader{b: wasm[len(header):], off: len(header)}
-	for last := 0; len(r.b) > 0; {
-		start := r.off
-		id, size := r.byte(), r.uint(32)
-		section := &reader{off: r.off}
-		section.b = r.take(size)
-		if r.err != nil {
-			return nil, r.err
+	r := &Reader{Rest: wasm[len(Header):], Offset: len(Header)}
+	for last := 0; len(r.Rest) > 0; {
+		start := r.Offset
+		id, size := r.Byte(), r.Uint(32)
+		section := &Reader{Offset: r.Offset}
+		section.Rest = r.Take(size)
+		if r.Err != nil {
+			return nil, r.Err
 		}
 		if id >= sections {
 			return nil, fmt.Errorf("at byte %d: unknown section %d", start, id)
 		}
-		if id != sectionCustom {
+		if id != SectionCustom {
 			if order := sectionOrder(id); order <= last {
 				return nil, fmt.Errorf("at byte %d: section %d is out of order, or there twice", start, id)
 			} else {
 				last = order
 			}
-			m.sections[id], m.offsets[id] = section.b, section.off
+			m.Sections[id], m.Offsets[id] = section.Rest, section.Offset
 		}
-		if m.read(id, section); section.err != nil {
-			return nil, section.err
+		if m.read(id, section); section.Err != nil {
+			return nil, section.Err
 		}
 	}
 	if len(m.Bodies) != len(m.Funcs) {
@@ -245,13 +294,13 @@ func Parse(wasm []byte) (*Module, error) {
 }
 
 func checkHeader(wasm []byte) error {
-	magic, version := header[:4], header[4:]
+	magic, version := Header[:4], Header[4:]
 	switch {
 	case len(wasm) >= maxBytes:
 		return fmt.Errorf("%d bytes are too many", len(wasm))
 	case len(wasm) < len(magic) || string(wasm[:len(magic)]) != magic:
 		return ErrNotWasm
-	case len(wasm) < len(header):
+	case len(wasm) < len(Header):
 		return fmt.Errorf("at byte %d: %w in its header", len(wasm), ErrTruncated)
 	case bytes.Equal(wasm[4:8], componentVersion):
 		return ErrComponent
@@ -265,9 +314,9 @@ func checkHeader(wasm []byte) error {
 // elements and code.
 func sectionOrder(id byte) int {
 	switch {
-	case id == sectionCount:
-		return sectionCode
-	case id >= sectionCode:
+	case id == SectionCount:
+		return SectionCode
+	case id >= SectionCode:
 		return int(id) + 1
 	}
 	return int(id)
@@ -275,72 +324,72 @@ func sectionOrder(id byte) int {
 
 // read reads one section. A payload with bytes left over is an error, except for
 // elements, data and globals: rewriting reads the rest of those.
-func (m *Module) read(id byte, r *reader) {
+func (m *Module) read(id byte, r *Reader) {
 	switch id {
-	case sectionCustom:
+	case SectionCustom:
 		m.readCustom(r)
 		return
-	case sectionType:
-		r.each(func() { m.Types = append(m.Types, r.funcType()) })
-	case sectionImport:
-		r.each(func() {
+	case SectionType:
+		r.Each(func() { m.Types = append(m.Types, r.funcType()) })
+	case SectionImport:
+		r.Each(func() {
 			im := r.importEntry()
 			if im.Kind == KindTable {
 				m.importedTables = append(m.importedTables, im.Table)
 			}
 			m.Imports = append(m.Imports, im)
 		})
-	case sectionFunc:
-		r.each(func() { m.Funcs = append(m.Funcs, r.u32()) })
-	case sectionTable:
-		r.each(func() { m.Tables = append(m.Tables, r.table()) })
-	case sectionMemory:
-		r.each(func() { m.Memories = append(m.Memories, r.limits()) })
-	case sectionGlobal:
-		r.each(func() {
+	case SectionFunc:
+		r.Each(func() { m.Funcs = append(m.Funcs, r.U32()) })
+	case SectionTable:
+		r.Each(func() { m.Tables = append(m.Tables, r.table()) })
+	case SectionMemory:
+		r.Each(func() { m.Memories = append(m.Memories, r.limits()) })
+	case SectionGlobal:
+		r.Each(func() {
 			m.Globals = append(m.Globals, r.globalType())
 			r.constantRefs(&m.refs)
 		})
-	case sectionExport:
-		r.each(func() { m.Exports = append(m.Exports, Export{r.name(), r.byte(), r.u32()}) })
-	case sectionStart:
-		start := r.u32()
+	case SectionExport:
+		r.Each(func() { m.Exports = append(m.Exports, Export{r.Name(), r.Byte(), r.U32()}) })
+	case SectionStart:
+		start := r.U32()
 		m.Start = &start
-	case sectionElement:
-		r.each(func() {
-			m.elementSizes = append(m.elementSizes, r.element(&m.refs).count)
+	case SectionElement:
+		r.Each(func() {
+			m.ElementSizes = append(m.ElementSizes, r.Element(&m.refs).Count)
 			m.Elements++
 		})
-	case sectionCode:
-		r.each(func() { m.Bodies = append(m.Bodies, r.body()) })
-	case sectionData:
-		r.each(func() {
-			d := r.data()
-			m.dataSizes = append(m.dataSizes, uint32(len(d.bytes)))
-			m.dataActive = append(m.dataActive, d.flag != dataPassive)
+	case SectionCode:
+		r.Each(func() { m.Bodies = append(m.Bodies, r.body()) })
+	case SectionData:
+		r.Each(func() {
+			d := r.Data()
+			m.DataSizes = append(m.DataSizes, uint32(len(d.Bytes)))
+			m.DataActive = append(m.DataActive, d.Flag != DataPassive)
 			m.Data++
 		})
-	case sectionCount:
-		r.u32()
+	case SectionCount:
+		r.U32()
 	}
-	if r.err == nil && len(r.b) > 0 {
-		r.fail("%d bytes are left over in section %d", len(r.b), id)
+	if r.Err == nil && len(r.Rest) > 0 {
+		r.Fail("%d bytes are left over in section %d", len(r.Rest), id)
 	}
 }
 
-func (m *Module) readCustom(r *reader) {
-	size := len(r.b)
-	name := r.name()
-	if name == "name" && m.names == nil {
-		m.names = append([]byte{}, r.b...)
+func (m *Module) readCustom(r *Reader) {
+	size := len(r.Rest)
+	name := r.Name()
+	if name == "name" && m.Names == nil {
+		m.Names = append([]byte{}, r.Rest...)
 	}
 	m.Custom = append(m.Custom, Custom{name, size})
 }
 
-func (r *reader) limits() Limits {
-	flags := r.byte()
+func (r *Reader) limits() Limits {
+	flags := r.Byte()
 	if flags > limitsHasMax|limitsShared|limits64 {
-		r.fail("unknown kind %#x of limits", flags)
+		r.Fail("unknown kind %#x of limits", flags)
 		return Limits{}
 	}
 	l := Limits{HasMax: flags&limitsHasMax != 0, Shared: flags&limitsShared != 0, Is64: flags&limits64 != 0}
@@ -348,61 +397,61 @@ func (r *reader) limits() Limits {
 	if l.Is64 {
 		bits = 64
 	}
-	l.Min = r.uint(bits)
+	l.Min = r.Uint(bits)
 	if l.HasMax {
-		l.Max = r.uint(bits)
+		l.Max = r.Uint(bits)
 	}
 	return l
 }
 
 // table reads a table's type. Tables with an initial element belong to a later version of
 // WebAssembly.
-func (r *reader) table() Table {
-	refType := r.byte()
+func (r *Reader) table() Table {
+	refType := r.Byte()
 	if refType != TypeFuncref && refType != TypeExternref {
-		r.fail("tables of type %#x are not supported (WebAssembly 2.0)", refType)
+		r.Fail("tables of type %#x are not supported (WebAssembly 2.0)", refType)
 		return Table{}
 	}
 	return Table{refType, r.limits()}
 }
 
-func (r *reader) globalType() GlobalType {
-	g := GlobalType{Type: r.byte()}
+func (r *Reader) globalType() GlobalType {
+	g := GlobalType{Type: r.Byte()}
 	if !isValueType(g.Type) {
-		r.fail("a global of unknown type %#x", g.Type)
+		r.Fail("a global of unknown type %#x", g.Type)
 	}
-	mutability := r.byte()
+	mutability := r.Byte()
 	if mutability > 1 {
-		r.fail("a global of unknown mutability %d", mutability)
+		r.Fail("a global of unknown mutability %d", mutability)
 	}
 	g.Mutable = mutability == 1
 	return g
 }
 
-func (r *reader) funcType() FuncType {
-	if form := r.byte(); form != formFunc {
-		r.fail("types of form %#x are not supported (WebAssembly 2.0)", form)
+func (r *Reader) funcType() FuncType {
+	if form := r.Byte(); form != FormFunc {
+		r.Fail("types of form %#x are not supported (WebAssembly 2.0)", form)
 		return FuncType{}
 	}
 	return FuncType{r.valueTypes(), r.valueTypes()}
 }
 
-func (r *reader) valueTypes() string {
-	types := r.take(r.uint(32))
+func (r *Reader) valueTypes() string {
+	types := r.Take(r.Uint(32))
 	for _, t := range types {
 		if !isValueType(t) {
-			r.fail("unknown value type %#x", t)
+			r.Fail("unknown value type %#x", t)
 			return ""
 		}
 	}
 	return string(types)
 }
 
-func (r *reader) importEntry() Import {
-	im := Import{Module: r.name(), Name: r.name(), Kind: r.byte()}
+func (r *Reader) importEntry() Import {
+	im := Import{Module: r.Name(), Name: r.Name(), Kind: r.Byte()}
 	switch im.Kind {
 	case KindFunc:
-		im.Type = r.u32()
+		im.Type = r.U32()
 	case KindTable:
 		im.Table = r.table()
 	case KindMemory:
@@ -410,32 +459,32 @@ func (r *reader) importEntry() Import {
 	case KindGlobal:
 		im.Global = r.globalType()
 	default:
-		r.fail("imports of kind %d are not supported (WebAssembly 2.0)", im.Kind)
+		r.Fail("imports of kind %d are not supported (WebAssembly 2.0)", im.Kind)
 	}
 	return im
 }
 
 // body reads the head of a function's code.
-func (r *reader) body() Body {
-	size := r.u32()
-	code := &reader{off: r.off}
-	code.b = r.take(uint64(size))
-	if r.err != nil {
+func (r *Reader) body() Body {
+	size := r.U32()
+	code := &Reader{Offset: r.Offset}
+	code.Rest = r.Take(uint64(size))
+	if r.Err != nil {
 		return Body{}
 	}
 	body := Body{Size: int(size)}
-	all := code.b
-	code.each(func() {
-		body.Locals += uint64(code.u32())
-		if t := code.byte(); !isValueType(t) {
-			code.fail("a local of unknown type %#x", t)
+	all := code.Rest
+	code.Each(func() {
+		body.Locals += uint64(code.U32())
+		if t := code.Byte(); !isValueType(t) {
+			code.Fail("a local of unknown type %#x", t)
 		}
 	})
-	if code.err != nil {
-		r.fail("locals of a function: %w", code.err)
+	if code.Err != nil {
+		r.Fail("locals of a function: %w", code.Err)
 	}
 	body.Locals = min(body.Locals, math.MaxUint32)
-	body.offset, body.code, body.decl = code.off, code.b, all[:len(all)-len(code.b)]
+	body.Offset, body.Code, body.Decl = code.Offset, code.Rest, all[:len(all)-len(code.Rest)]
 	return body
 }
 

@@ -3,124 +3,14 @@ package sqlite
 import (
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 
 	driver "modernc.org/sqlite"
 	code "modernc.org/sqlite/lib"
 )
-
-// lockName is the file whose lock marks the directory as used by a server. It is a
-// separate file, because closing any other descriptor of the database file would release
-// SQLite's own locks on it.
-const lockName = "weft.lock"
-
-// ErrInUse: another server holds the lock of the data directory.
-var ErrInUse = errors.New("in use by another weft server")
-
-// prepareDir creates the data directory if it is missing, readable only by its owner.
-func prepareDir(dir string) error {
-	info, err := os.Stat(dir)
-	switch {
-	case err == nil && !info.IsDir():
-		return fmt.Errorf("data directory %s is not a directory", dir)
-	case err == nil:
-		return nil
-	case !errors.Is(err, fs.ErrNotExist):
-		return dirError(dir, err)
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return dirError(dir, err)
-	}
-	// The name of the directory must survive a power loss too.
-	return syncDir(filepath.Dir(filepath.Clean(dir)))
-}
-
-// lockDir locks the directory. The kernel releases the lock when the process ends, for
-// whatever reason.
-func lockDir(dir string) (*os.File, error) {
-	f, err := lockFile(filepath.Join(dir, lockName))
-	if errors.Is(err, ErrInUse) {
-		return nil, fmt.Errorf("data directory %s is %w", dir, ErrInUse)
-	}
-	if err != nil {
-		return nil, dirError(dir, err)
-	}
-	return f, nil
-}
-
-// createFile creates the database file, readable only by its owner. SQLite gives the
-// files that it creates beside it the same mode.
-func createFile(dir, path string) error {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return dirError(dir, err)
-	}
-	if err := f.Close(); err != nil {
-		return dirError(dir, err)
-	}
-	return syncDir(dir)
-}
-
-// rewrite writes a file's bytes again, in place, and syncs the file. A missing file is
-// left alone.
-func rewrite(path string) (err error) {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	buf := make([]byte, 1<<20)
-	for at := int64(0); ; {
-		n, err := f.ReadAt(buf, at)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return err
-		}
-		if n == 0 {
-			return f.Sync()
-		}
-		if _, err := f.WriteAt(buf[:n], at); err != nil {
-			return err
-		}
-		at += int64(n)
-	}
-}
-
-// syncDir makes the names in a directory durable. Where directories cannot be opened or
-// synced (some file systems, Windows), the system makes names durable by itself.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return nil // not readable, so there is nothing to sync
-	}
-	defer func() { _ = d.Close() }()
-	if err := d.Sync(); err != nil && errors.Is(err, syscall.EIO) {
-		return dirError(dir, err)
-	}
-	return nil
-}
-
-// dirError says in one sentence why a data directory cannot be used.
-func dirError(dir string, err error) error {
-	switch {
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		return fmt.Errorf("data directory %s is not writable: %w", dir, err)
-	case errors.Is(err, syscall.ENOTDIR):
-		return fmt.Errorf("data directory %s is not a directory: %w", dir, err)
-	case errors.Is(err, syscall.ENOSPC):
-		return fmt.Errorf("data directory %s has no space left: %w", dir, err)
-	}
-	return fmt.Errorf("data directory %s cannot be used: %w", dir, err)
-}
 
 // openError says why a database file cannot be opened.
 func openError(dir string, err error) error {

@@ -1,6 +1,6 @@
 //go:build unix
 
-package sandbox
+package confine
 
 import (
 	"fmt"
@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// confine permanently limits the address space and the CPU time of this process and
+// Limit permanently limits the address space and the CPU time of this process and
 // disables core files. If polite, it also lowers the process's priority, because a build
 // cannot be interrupted.
-func confine(addressSpace uint64, cpu time.Duration, polite bool) error {
+func Limit(addressSpace uint64, cpu time.Duration, polite bool) error {
 	seconds := uint64(cpu/time.Second) + 1
 	for _, l := range []struct {
 		name     string
@@ -39,7 +39,7 @@ func confine(addressSpace uint64, cpu time.Duration, polite bool) error {
 	if !polite {
 		return nil
 	}
-	// The group consists of this process (see apart) with all its threads.
+	// The group consists of this process (see Apart) with all its threads.
 	if err := unix.Setpriority(unix.PRIO_PGRP, 0, niceness); err != nil {
 		return fmt.Errorf("lower the priority: %w", err)
 	}
@@ -55,12 +55,12 @@ func lower[T int64 | uint64](cur, hard *T, most uint64) {
 // niceness of a compiler: it gets about a tenth of a core that others want.
 const niceness = 10
 
-// apart keeps the terminal's signals away from a process, because the server ends the
+// Apart keeps the terminal's signals away from a process, because the server ends the
 // process.
-func apart(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+func Apart(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// killed reports whether a process was ended by a signal that cannot be caught.
-func killed(state *os.ProcessState) bool {
+// Killed reports whether a process was ended by a signal that cannot be caught.
+func Killed(state *os.ProcessState) bool {
 	status, ok := state.Sys().(syscall.WaitStatus)
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }

@@ -1,4 +1,4 @@
-package rewrite
+package wasmbin
 
 import "fmt"
 
@@ -86,7 +86,7 @@ func (c Caps) Exceeded(m *Module) []Excess {
 	}
 	largest("parameters", "type", 0, len(m.Types), func(i int) uint64 { return uint64(len(m.Types[i].Params)) }, c.Params)
 	largest("results", "type", 0, len(m.Types), func(i int) uint64 { return uint64(len(m.Types[i].Results)) }, c.Params)
-	first := int(m.imported(KindFunc))
+	first := int(m.Imported(KindFunc))
 	bodies := func(what string, value func(b *Body) uint64, limit int) {
 		largest(what, "function", first, len(m.Bodies), func(i int) uint64 { return value(&m.Bodies[i]) }, limit)
 	}

@@ -1,4 +1,4 @@
-package sandbox
+package confine
 
 import (
 	"errors"
@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// enclose permanently drops privileges of this process: files outside the folder,
+// Enclose permanently drops privileges of this process: files outside the folder,
 // starting programs, the network, other processes. It returns what could not be dropped,
 // and why.
-func enclose(folder string) (open []string) {
+func Enclose(folder string) (open []string) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {

@@ -1,4 +1,6 @@
-package sqlite
+// Package wal reads SQLite's write-ahead logs without SQLite, and keeps the mark: what a
+// database and its log must hold.
+package wal
 
 import (
 	"encoding/binary"
@@ -22,33 +24,33 @@ const (
 	minPage    = 512
 )
 
-// generation identifies one filling of the log: the time from its restart to the next. It
+// Generation identifies one filling of the log: the time from its restart to the next. It
 // has a number and two salts, the first of which counts up too. The zero generation is
 // none.
-type generation struct{ number, salt1, salt2 uint32 }
+type Generation struct{ number, salt1, salt2 uint32 }
 
-// follows reports whether g can be the generation after before. SQLite chooses the second
+// Follows reports whether g can be the generation after before. SQLite chooses the second
 // salt at random.
-func (g generation) follows(before generation) bool {
+func (g Generation) Follows(before Generation) bool {
 	return g.number == before.number+1 && g.salt1 == before.salt1+1
 }
 
-// logState describes the contents of a log.
-type logState struct {
-	there bool       // it has a valid head
-	gen   generation // of the log, if there is set
+// Log describes the contents of a log.
+type Log struct {
+	There bool       // it has a valid head
+	Gen   Generation // of the log, if there is set
 	size  int64      // of the file, in bytes
 	// frames and commits count what is complete, and end is where that ends. Bytes behind
 	// end are incomplete or belong to an earlier generation.
-	frames, commits uint64
+	Frames, Commits uint64
 	end             int64
 	// behind counts frames behind end with the salts of this generation. A torn frame
 	// lies before them.
-	behind uint64
+	Behind uint64
 }
 
-// readHead reads the generation of a log; ok is false if the log has no valid head.
-func readHead(r io.ReaderAt) (head [logHead]byte, gen generation, ok bool, err error) {
+// ReadHead reads the generation of a log; ok is false if the log has no valid head.
+func ReadHead(r io.ReaderAt) (head [logHead]byte, gen Generation, ok bool, err error) {
 	if _, err := r.ReadAt(head[:], 0); err != nil {
 		if errors.Is(err, io.EOF) {
 			err = nil
@@ -59,7 +61,7 @@ func readHead(r io.ReaderAt) (head [logHead]byte, gen generation, ok bool, err e
 	if word(0)&^1 != logMagic || word(4) != logVersion {
 		return head, gen, false, nil
 	}
-	gen = generation{word(12), word(16), word(20)}
+	gen = Generation{word(12), word(16), word(20)}
 	c1, c2 := logSum(head[:24], word(0), 0, 0)
 	return head, gen, c1 == word(24) && c2 == word(28), nil
 }
@@ -80,9 +82,9 @@ func logSum(data []byte, magic, c1, c2 uint32) (uint32, uint32) {
 	return c1, c2
 }
 
-// walkLog reads a log without SQLite, which would move it into the database or delete it.
+// ReadLog reads a log without SQLite, which would move it into the database or delete it.
 // A missing file counts as a log without a head.
-func walkLog(path string) (l logState, err error) {
+func ReadLog(path string) (l Log, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return l, nil
@@ -96,11 +98,11 @@ func walkLog(path string) (l logState, err error) {
 		return l, err
 	}
 	l.size = info.Size()
-	head, gen, ok, err := readHead(f)
+	head, gen, ok, err := ReadHead(f)
 	if err != nil || !ok {
 		return l, err
 	}
-	l.there, l.gen, l.end = true, gen, logHead
+	l.There, l.Gen, l.end = true, gen, logHead
 	page := int64(binary.BigEndian.Uint32(head[8:]))
 	if page < minPage || page > maxPage || page&(page-1) != 0 {
 		return l, nil
@@ -108,7 +110,7 @@ func walkLog(path string) (l logState, err error) {
 	return l, l.walk(f, head, page)
 }
 
-func (l *logState) walk(f io.ReaderAt, head [logHead]byte, page int64) error {
+func (l *Log) walk(f io.ReaderAt, head [logHead]byte, page int64) error {
 	magic := binary.BigEndian.Uint32(head[0:])
 	c1, c2 := binary.BigEndian.Uint32(head[24:]), binary.BigEndian.Uint32(head[28:])
 	buf := make([]byte, frameHead+page)
@@ -121,7 +123,7 @@ func (l *logState) walk(f io.ReaderAt, head [logHead]byte, page int64) error {
 			return fmt.Errorf("reading the log at byte %d: %w", at, err)
 		}
 		if string(buf[8:16]) != string(head[16:24]) {
-			if whole = false; l.behind == 0 { // a frame of an earlier generation: nothing of this one follows
+			if whole = false; l.Behind == 0 { // a frame of an earlier generation: nothing of this one follows
 				return nil
 			}
 			continue
@@ -132,11 +134,11 @@ func (l *logState) walk(f io.ReaderAt, head [logHead]byte, page int64) error {
 			whole = c1 == binary.BigEndian.Uint32(buf[16:]) && c2 == binary.BigEndian.Uint32(buf[20:])
 		}
 		if !whole {
-			l.behind++
+			l.Behind++
 			continue
 		}
 		if frames++; binary.BigEndian.Uint32(buf[4:]) != 0 {
-			l.frames, l.commits, l.end = l.frames+frames, l.commits+1, at+frameHead+page
+			l.Frames, l.Commits, l.end = l.Frames+frames, l.Commits+1, at+frameHead+page
 			frames = 0
 		}
 	}
