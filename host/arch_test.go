@@ -97,7 +97,8 @@ var rooms = []room{
 	{"sdk-guest/rust", nil}, // its sources are in the binary
 	{"cmd/weft/wire", []string{"..."}},
 	{"cmd/weft/scaffold", []string{"sdk-guest/rust"}},
-	{"cmd/weft/guest", nil},
+	{"cmd/weft/guest", []string{"cmd/weft/guest/script"}},
+	{"cmd/weft/guest/script", nil},
 	{"cmd/weft/screen", []string{"host"}},
 	{"cmd/weft/cli", []string{"host"}},
 	{"cmd/weft/remote", []string{"host", "host/client", "host/server", "cmd/weft/cli", "cmd/weft/screen"}},
