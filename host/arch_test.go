@@ -71,20 +71,25 @@ var rooms = []room{
 	{"host/sandbox/spectest", []string{"host/sandbox/rewrite"}},
 	{"host/sandbox/wasi", []string{"abi", "host", "host/missing"}},
 	{"host/hostcall", []string{"abi", "abi/cbor", "host", "host/state", "host/engine", "host/work", "host/missing"}},
-	{"host/state", []string{"abi", "abi/cbor", "host", "host/pattern", "host/work"}},
+	{"host/state", []string{"abi", "abi/cbor", "host", "host/jsonschema", "host/pattern", "host/work"}},
+	{"host/jsonschema", []string{"abi", "abi/cbor", "host/pattern", "host/work"}},
+	{"host/jsonschema/draft2020", []string{"abi", "host/jsonschema", "host/pattern"}},
 	{"host/pattern", []string{"host/work"}},
 	{"host/work", nil},
 	{"host/journal", []string{"abi", "abi/cbor", "host", "host/usage"}},
 	{"host/access", []string{"abi", "host", "host/limit"}},
 	{"host/store/memory", []string{"abi", "host", "host/search", "host/limit", "host/usage"}},
-	{"host/store/sqlite", []string{"abi", "host", "host/search", "host/inspect", "host/limit", "host/usage"}},
+	{"host/store/sqlite", []string{"abi", "host", "host/search", "host/inspect", "host/limit", "host/usage", "host/store/record"}},
+	{"host/store/postgres", []string{"abi", "host", "host/search", "host/limit", "host/usage", "host/store/record"}},
+	{"host/store/postgres/pgtest", []string{"host/hosttest/suite"}},
+	{"host/store/record", []string{"abi", "host"}},
 	{"host/store/sqlite/faultdisk", nil},
 	{"host/store/storetest", []string{"abi", "host", "host/search", "host/limit", "host/usage"}},
 	{"host/stream", []string{"abi", "host"}},
 	{"host/quota", []string{"host", "host/bucket", "host/limit", "host/usage"}},
 	{"host/blackbox", []string{"host", "host/deaths"}},
 	{"host/audit", []string{"abi", "host", "host/engine", "host/inspect"}},
-	{"host/module", []string{"abi", "abi/cbor", "host", "host/extism", "host/state", "host/engine", "host/flow", "host/pattern", "host/work", "host/limit", "host/behalf"}},
+	{"host/module", []string{"abi", "abi/cbor", "host", "host/extism", "host/state", "host/engine", "host/flow", "host/jsonschema", "host/jsonschema/draft2020", "host/work", "host/limit", "host/behalf"}},
 	{"host/flow", []string{"abi", "host", "host/state", "host/pattern", "host/work"}},
 	{"host/sse", nil},
 	{"host/resource", []string{"abi", "host", "host/jsonfile", "host/sse"}},
@@ -95,6 +100,7 @@ var rooms = []room{
 	{"host/hosttest", []string{"..."}},
 	{"host/hosttest/suite", []string{"host", "host/limit"}},
 	{"sdk-guest/rust", nil}, // its sources are in the binary
+	{"sdk-guest/js", nil},   // the engine is in the binary
 	{"cmd/weft/wire", []string{"..."}},
 	{"cmd/weft/scaffold", []string{"sdk-guest/rust"}},
 	{"cmd/weft/guest", []string{"cmd/weft/guest/script"}},
@@ -134,10 +140,11 @@ var modules = map[string]string{
 	"cel.dev/cel-go": "host/flow",
 	"github.com/HdrHistogram/hdrhistogram-go":    "cmd/weft",
 	"github.com/fxamacker/cbor/v2":               "abi",
+	"github.com/jackc/pgx/v5":                    "host/store/postgres",
 	"github.com/labstack/echo/v4":                "host/httpapi",
 	"github.com/mattn/go-runewidth":              "cmd/weft/screen",
 	"github.com/prometheus/client_golang":        "host/metrics",
-	"github.com/santhosh-tekuri/jsonschema/v6":   "host/module",
+	"github.com/santhosh-tekuri/jsonschema/v6":   "host/jsonschema/draft2020",
 	"github.com/spf13/cobra":                     "cmd/weft",
 	"github.com/spf13/pflag":                     "cmd/weft",
 	"github.com/tetratelabs/wazero":              "host/sandbox",
@@ -158,11 +165,11 @@ var modules = map[string]string{
 const testOnly = "test files"
 
 // testPackages are linked into tests only, without being called _test.go.
-var testPackages = []string{"host/sandbox/spectest", "host/store/sqlite/faultdisk", "host/store/storetest", "host/hosttest", "host/hosttest/suite"}
+var testPackages = []string{"host/sandbox/spectest", "host/store/sqlite/faultdisk", "host/store/postgres/pgtest", "host/store/storetest", "host/hosttest", "host/hosttest/suite"}
 
 // pure packages compute: no clock, no chance, no I/O, no goroutine. What they
 // answer depends on their arguments alone, so that replay gives the same.
-var pure = []string{"host/engine", "host/state", "host/flow", "host/pattern", "host/work"}
+var pure = []string{"host/engine", "host/state", "host/flow", "host/jsonschema", "host/pattern", "host/work"}
 
 // impure are the imports that a pure package has no use for; what lies below
 // them (sync/atomic, math/rand/v2, net/http) is meant as well.

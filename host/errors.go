@@ -133,7 +133,7 @@ func (e *Error) HTTPStatus() int {
 // Error implements error: the message.
 func (e *Error) Error() string { return e.Message }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
 // Errorf makes an [*Error] with that message; a %w verb's operand is its cause.
@@ -151,7 +151,7 @@ func Unavailable(err error) error {
 	return &Error{Code: CodeUnavailable, Message: "the store does not work at the moment", Cause: err}
 }
 
-// CodeOf gives the code of an error: that of the first [*Error] in its chain,
+// CodeOf returns the code of an error: that of the first [*Error] in its chain,
 // else CodeInternal.
 func CodeOf(err error) Code {
 	var e *Error
@@ -161,7 +161,7 @@ func CodeOf(err error) Code {
 	return CodeInternal
 }
 
-// MessageOf gives the message for people of an error: that of the first
+// MessageOf returns the message for people of an error: that of the first
 // [*Error] in its chain; of any other error a text that tells nothing inside.
 func MessageOf(err error) string {
 	var e *Error

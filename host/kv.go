@@ -46,7 +46,7 @@ type KVWrite struct {
 // KVQuery selects items of a space, in the order of their keys' bytes.
 type KVQuery struct {
 	Prefix string
-	After  string // the key behind which to go on; "": the first
+	After  string // the key after which the page begins; "": the first
 	Limit  int    // at least 1
 	Values bool   // with the values
 	// Bytes ends a page that holds as many, keys and values; at least one item is given.
@@ -57,7 +57,7 @@ type KVQuery struct {
 // journal, durable or not, and no others. It is valid during the call.
 type KVData interface {
 	Get(key string) (item KVItem, found bool, err error)
-	// List gives a page; more says whether others follow.
+	// List returns a page; more says whether others follow.
 	List(q KVQuery) (items []KVItem, more bool, err error)
 	Totals() KVTotals
 	// Next is the version that a write of this call will have.

@@ -24,7 +24,7 @@ type QuotaStore interface {
 	// RunsHeld counts the runs of all tenants that have not ended, by name; who has
 	// none may be left out.
 	RunsHeld(ctx context.Context) ([]usage.RunsHeld, error)
-	// BytesHeld gives the bytes of the journals and of the states of a tenant's
+	// BytesHeld returns the bytes of the journals and of the states of a tenant's
 	// sessions, with what its resources of the kind kv keep counted as states. A state
 	// counts as it was when its session was last written. SessionCharge, RunCharge and
 	// KeyCharge are in them, for each session that is not being deleted, run and key.

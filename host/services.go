@@ -188,7 +188,7 @@ type Runs interface {
 	// nearest position before. CodeGone: the journal has been cut behind it.
 	// CodeLimitExceeded: it holds too much.
 	Fork(ctx context.Context, tenant, id string, at uint64) (Fork, error)
-	// Export gives what the latest run of a handler, or any run by its run id, is
+	// Export returns what the latest run of a handler, or any run by its run id, is
 	// made of now.
 	//
 	// # Errors
@@ -218,7 +218,7 @@ const (
 // Stream is an open subscription to a handler's durable events, those hidden
 // by default included. One goroutine uses it.
 type Stream interface {
-	// Next gives the next events, at least one. It waits for at most wait;
+	// Next returns the next events, at least one. It waits for at most wait;
 	// with nothing by then it returns none and nil. After the terminal event
 	// of the latest run it returns io.EOF. CodeNotFound when the handler was
 	// purged meanwhile.
@@ -345,11 +345,11 @@ type Plugins interface {
 	// would break included; CodeConflict when another plugin or a composition
 	// has that workflow; CodeInvalidArgument for a bad name; CodeTooLarge.
 	Put(ctx context.Context, tenant, name string, wasm []byte) (info PluginInfo, created bool, err error)
-	// Plugin gives the newest version.
+	// Plugin returns the newest version.
 	Plugin(ctx context.Context, tenant, name string) (PluginInfo, error)
-	// List gives the newest version of each plugin, by name.
+	// List returns the newest version of each plugin, by name.
 	List(ctx context.Context, tenant string) ([]PluginInfo, error)
-	// Versions gives all versions, oldest first. Runs of each are those that hold
+	// Versions returns all versions, oldest first. Runs of each are those that hold
 	// exactly this version.
 	Versions(ctx context.Context, tenant, name string) ([]PluginInfo, error)
 	// Delete removes a plugin with all its versions; CodeConflict while runs hold

@@ -43,7 +43,7 @@ type SessionEdit struct {
 // from any goroutine. What they return is durable. Errors are [*Error]s; a session
 // that does not exist is CodeNotFound.
 type Sessions interface {
-	// Session gives what is known of a session.
+	// Session returns what is known of a session.
 	Session(ctx context.Context, tenant, id string) (SessionInfo, error)
 	// ListSessions lists sessions, the newest first. more says whether others follow.
 	ListSessions(ctx context.Context, q SessionQuery) (list []SessionInfo, more bool, err error)

@@ -21,7 +21,7 @@ import (
 	"github.com/weftrun/weft/host/resource"
 )
 
-// testedElsewhere are the blocks that another test takes, by language and page.
+// testedElsewhere are the blocks that another test checks, by language and page.
 var testedElsewhere = map[string]string{
 	"rust sdk-guest/rust/README.md": "TestRustReadme builds, tests, uploads and runs them",
 	"toml sdk-guest/rust/README.md": "TestRustReadme builds by them",
@@ -38,7 +38,7 @@ var testedElsewhere = map[string]string{
 	" testdata/abi/README.md":       "how a line of a list of vectors is made",
 }
 
-// notRun are the languages that no test runs, and why.
+// notRun are the languages that no test runs, with the reason.
 var notRun = map[string]string{
 	"mermaid":    "pictures: whoever shows the page draws them",
 	"ini":        "a unit of systemd, which is not where tests run; its command is looked at by TestCodeInPages",
@@ -47,8 +47,8 @@ var notRun = map[string]string{
 	"python":     "what a workflow looks like in LlamaIndex, for comparison",
 }
 
-// commandsOf says which test runs the commands of a page, or of all below a folder; or
-// why none does. That they and their flags are there is looked at in any case.
+// commandsOf says which test runs the commands of a page, or of all pages below a folder,
+// or why no test runs them. TestCodeInPages always checks that commands and flags exist.
 var commandsOf = map[string]string{
 	"docs/tutorial/":           "TestTutorial",
 	"docs/journal.md":          "TestLessons; snapshots and retries, which take another server and failed runs: testdata/script/data.txtar and retry.txtar",
@@ -73,7 +73,7 @@ var commandsOf = map[string]string{
 	"sdk-guest/zig/README.md":  "make plugins-zig, likewise",
 }
 
-// knownCommands tells whether commandsOf has a page, or a folder above it.
+// knownCommands reports whether commandsOf has a page, or a folder above it.
 func knownCommands(path string) bool {
 	for {
 		if commandsOf[path] != "" {
@@ -87,8 +87,8 @@ func knownCommands(path string) bool {
 	}
 }
 
-// Each block of code in a page is compiled, validated or played, or it is said above
-// why not. Commands are looked at by TestCodeInPages, wherever they are.
+// Each block of code in a page is compiled, validated or run, unless the tables above say
+// why not. TestCodeInPages checks commands.
 func TestBlocksInPages(t *testing.T) {
 	sources := map[string]string{
 		"go":   sourceLines(t, ".go", "plugins", "testdata/plugins", "sdk-guest/go"),
@@ -139,8 +139,8 @@ func lastLine(text string) string {
 	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
-// flat is a text without what editors and pages do differently: how far lines are
-// indented, and comments moved to the right.
+// flat removes differences between editors and pages from a text: indentation, and the
+// alignment of comments.
 func flat(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -151,7 +151,7 @@ func flat(text string) string {
 	return b.String()
 }
 
-// sourceLines gives the lines of all files below some folders.
+// sourceLines returns the lines of all files below some folders.
 func sourceLines(t *testing.T, ext string, dirs ...string) string {
 	t.Helper()
 	var all strings.Builder
@@ -176,7 +176,7 @@ func sourceLines(t *testing.T, ext string, dirs ...string) string {
 	return all.String()
 }
 
-// vetPrograms compiles whole programs, as far as their types go.
+// vetPrograms type-checks whole programs.
 func vetPrograms(t *testing.T, programs map[string]string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -202,7 +202,7 @@ func vetPrograms(t *testing.T, programs map[string]string) {
 	}
 }
 
-// checkData has a block of JSON or YAML read by what reads it in earnest.
+// checkData parses a block of JSON or YAML with the code that parses it in the server.
 func checkData(t *testing.T, text string) error {
 	t.Helper()
 	var v map[string]json.RawMessage
@@ -234,13 +234,13 @@ func checkData(t *testing.T, text string) error {
 			table.Close()
 		}
 		return err
-	case has("kind", "grants"): // one by the API: in the file its grants name their tenants
+	case has("kind", "grants"): // a resource for the API: in the file, grants name their tenants
 		text = strings.ReplaceAll(text, `{"workflow":`, `{"tenant": "default", "workflow":`)
 		return checkData(t, `{"resources": {"cache": `+text+`}}`)
 	case has("defaults"):
 		_, err := limit.Parse([]byte(text))
 		return err
-	case has("plugins", "settings"): // TestLessons asks a server
+	case has("plugins", "settings"): // TestLessons sends it to a server
 		return nil
 	case has("workflow", "steps"):
 		module := abi.WithManifest([]byte("\x00asm\x01\x00\x00\x00"), []byte(text))
@@ -272,7 +272,7 @@ func problemsError(problems []host.Problem) error {
 	return &host.Error{Code: host.CodeInvalidPlugin, Message: fmt.Sprint(problems), Problems: problems}
 }
 
-// Each concept has a picture, of a kind that those who show pages know.
+// Each concept has a picture in a format that the common viewers of pages support.
 func TestConceptsHavePictures(t *testing.T) {
 	for _, p := range docPages(t) {
 		fenced, _ := p.blocks()

@@ -20,7 +20,7 @@ import (
 	"github.com/weftrun/weft/host/turns"
 )
 
-// errorOf gives the *host.Error that an error has to be.
+// errorOf returns the *host.Error that an error has to be.
 func errorOf(t *testing.T, err error) *host.Error {
 	t.Helper()
 	var e *host.Error

@@ -32,7 +32,7 @@ type Explanation struct {
 	Do    string
 }
 
-// Explain gives the explanations of a code, one for each place where it is met; none
+// Explain returns the explanations of a code, one for each place where it is met; none
 // for a code that is not weft's own, as those of failed steps may be.
 func Explain(code string) []Explanation {
 	var found []Explanation
@@ -68,7 +68,7 @@ func Remedy(where Where, code, message string) string {
 	return ""
 }
 
-// Explanations gives all of them: by place, in the order of the places above, then by
+// Explanations returns all of them: by place, in the order of the places above, then by
 // code.
 func Explanations() []Explanation {
 	places := []Where{InAnswer, InRun, InBlocked, InPlugin, InCall}

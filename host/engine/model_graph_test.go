@@ -147,7 +147,7 @@ func (g modelGraph) inList(emit abi.Emit, typ string) bool {
 	return false
 }
 
-// listsFor gives the numbers of the list emits that may have all those types.
+// listsFor returns the numbers of the list emits that may have all those types.
 func (g modelGraph) listsFor(st *abi.StepDecl, events []abi.Event) []int {
 	var out []int
 	for i, emit := range st.Emits {

@@ -202,7 +202,7 @@ func TestBigStartCostsFewCopies(t *testing.T) {
 	}
 }
 
-// event gives an event like those of a stream.
+// event returns an event like those of a stream.
 func event(tb testing.TB) host.StreamEvent {
 	raw, err := abi.FromJSON([]byte(`{"i":7,"text":"half a sentence of text","f":0.5}`))
 	if err != nil {

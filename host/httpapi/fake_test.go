@@ -258,7 +258,7 @@ func (f *fakeHost) checkBody(w *fakeWorkflow, typ string, body abi.Raw) (map[str
 	return fields, nil
 }
 
-// find gives a handler's latest run, or a run by its id; f.mu is held.
+// find returns a handler's latest run, or a run by its id; f.mu is held.
 func (f *fakeHost) find(id string) (*fakeHandler, *host.Run, error) {
 	if h := f.handlers[id]; h != nil {
 		return h, h.latest(), nil

@@ -42,7 +42,7 @@ func fronted(t *testing.T) (front *httpapi.Front, put func() *fakeHost, url stri
 	return front, put, "http://" + l.Addr().String()
 }
 
-// ask gives the answer's status, header and body.
+// ask returns the answer's status, header and body.
 func ask(t *testing.T, method, url string) (int, http.Header, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader("{}"))

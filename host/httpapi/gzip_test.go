@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// unpack gives the body of an answer as it was before it was compressed.
+// unpack returns the body of an answer as it was before it was compressed.
 func unpack(t *testing.T, w *httptest.ResponseRecorder) string {
 	t.Helper()
 	if got := w.Header().Get("Content-Length"); got != strconv.Itoa(w.Body.Len()) {

@@ -21,7 +21,7 @@ import (
 	"github.com/weftrun/weft/host/httpapi"
 )
 
-// waits gives a channel that gets a value whenever a stream or a waiting start
+// waits returns a channel that gets a value whenever a stream or a waiting start
 // begins to wait.
 func waits(f *fakeHost) <-chan struct{} {
 	c := make(chan struct{}, 100)
@@ -245,7 +245,7 @@ func TestStreamIsClosedWhenTheClientGoes(t *testing.T) {
 	<-closed
 }
 
-// brokenStream gives an event that cannot be shown.
+// brokenStream returns an event that cannot be shown.
 type brokenStream struct{ host.Runs }
 
 func (brokenStream) Next(context.Context, time.Duration) ([]host.StreamEvent, error) {

@@ -150,7 +150,7 @@ func (p *player) compareJSON(t *testing.T, got, want []byte, d difference) {
 	}
 }
 
-// keyOrder gives the keys of a JSON object in their order.
+// keyOrder returns the keys of a JSON object in their order.
 func keyOrder(t *testing.T, b []byte) []string {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(b))

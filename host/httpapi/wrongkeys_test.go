@@ -43,7 +43,7 @@ func newKnocking(perMinute int) *knocking {
 	return k
 }
 
-// knock gives the code of the answer to a key from an address, "" if it enters.
+// knock returns the code of the answer to a key from an address, "" if it enters.
 func (k *knocking) knock(from, key string) host.Code {
 	r := httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/workflows", nil)
 	r.RemoteAddr = from

@@ -38,7 +38,7 @@ func NewTable(l Limits) *Table {
 	return &Table{base: l.Complete(), all: limitLayer{limits: l}}
 }
 
-// Limits gives the limits that hold for a plugin of a tenant: for its upload,
+// Limits returns the limits that hold for a plugin of a tenant: for its upload,
 // and for a run of its workflow that starts now. They are complete.
 func (t *Table) Limits(tenant, plugin string) Limits {
 	if t == nil {
@@ -57,7 +57,7 @@ func (t *Table) Limits(tenant, plugin string) Limits {
 	return l
 }
 
-// Least gives the limits that hold for a run whose steps come from several
+// Least returns the limits that hold for a run whose steps come from several
 // plugins of a tenant: of each limit the least that one of them has. Without
 // plugins they are those of any plugin that nothing is said of.
 func (t *Table) Least(tenant string, plugins ...string) Limits {
@@ -75,7 +75,7 @@ func (t *Table) Least(tenant string, plugins ...string) Limits {
 	return least
 }
 
-// Composed gives the limits that hold for a run of a workflow that is composed of
+// Composed returns the limits that hold for a run of a workflow that is composed of
 // plugins, such as a flow: of each limit the least that a plugin has or that is set under
 // the workflow's own name. A workflow without plugins has the limits under its name.
 func (t *Table) Composed(tenant, workflow string, plugins ...string) Limits {
@@ -97,13 +97,13 @@ func (t *Table) Composed(tenant, workflow string, plugins ...string) Limits {
 	return least
 }
 
-// TenantFuel gives the fuel budget of a tenant, in units a second over all that
+// TenantFuel returns the fuel budget of a tenant, in units a second over all that
 // it runs; 0: it has none.
 func (t *Table) TenantFuel(tenant string) uint64 {
 	return uint64(t.ofTenant(tenant, tenantFuel))
 }
 
-// TenantInvocations gives the most invocations of a tenant that run at a time; 0:
+// TenantInvocations returns the most invocations of a tenant that run at a time; 0:
 // as many as there are cores.
 func (t *Table) TenantInvocations(tenant string) int {
 	return int(t.ofTenant(tenant, tenantInvocations))
@@ -115,13 +115,13 @@ const DefaultTenant = "default"
 // DefaultWaitingStarts is the default of waiting_starts.
 const DefaultWaitingStarts = 10_000
 
-// WaitingStarts gives the most runs of a tenant that have not had a core; beyond, its
+// WaitingStarts returns the most runs of a tenant that have not had a core; beyond, its
 // starts are refused.
 func (t *Table) WaitingStarts(tenant string) int {
 	return int(t.ofTenant(tenant, waitingStarts))
 }
 
-// Retention gives how long and how many of a tenant's ended runs are kept: those
+// Retention returns how long and how many of a tenant's ended runs are kept: those
 // that ended longer ago than age, and those beyond so many newer ones, are
 // deleted. 0: they are kept whatever their age, or number.
 func (t *Table) Retention(tenant string) (age time.Duration, runs int) {
@@ -145,7 +145,7 @@ func (t *Table) Retains() bool {
 	return false
 }
 
-// ofTenant gives the value of one of tenantSettings.
+// ofTenant returns the value of one of tenantSettings.
 func (t *Table) ofTenant(tenant string, setting int) int64 {
 	if t != nil {
 		if own := t.tenants[tenant].tenant[setting]; own.given {
@@ -161,7 +161,7 @@ func (t *Table) ofTenant(tenant string, setting int) int64 {
 	return tenantSettings[setting].builtin
 }
 
-// Quota gives a quota of a tenant; 0: it has none. [DefaultTenant] has those only
+// Quota returns a quota of a tenant; 0: it has none. [DefaultTenant] has those only
 // that the settings give it: without keys it is all that the server has, and the
 // operator's own.
 func (t *Table) Quota(tenant string, q Quota) int64 {
@@ -193,7 +193,7 @@ func (t *Table) Greatest() Limits {
 	return most
 }
 
-// Named gives the names of the tenants that the table has settings of, and of
+// Named returns the names of the tenants that the table has settings of, and of
 // the plugins that it has settings of in any tenant; in no order.
 func (t *Table) Named() (tenants, plugins []string) {
 	if t == nil {

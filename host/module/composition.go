@@ -429,3 +429,8 @@ func (s *Service) undecomposed(ctx context.Context, tenant, name string) error {
 	}
 	return heldBy(u.records[name]+u.older[name], "workflow", name)
 }
+
+// maxShownText bounds the text of others in a message, in bytes.
+const maxShownText = 60
+
+func clipPlain(s string) string { return abi.Clip(s, maxShownText) }

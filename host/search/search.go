@@ -83,7 +83,7 @@ func Matches(words []string, terms []host.SearchTerm) bool {
 	return true
 }
 
-// Words gives the words by which a run can be found, sorted, each once: those of its
+// Words returns the words by which a run can be found, sorted, each once: those of its
 // error's code and message, of its result's type, and of the names, texts and numbers
 // in its result, up to MaxSearched bytes. Before its end a run has none.
 func Words(r *host.Run) []string {

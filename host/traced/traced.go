@@ -20,7 +20,7 @@ type Run struct {
 	Trace     *host.Trace // nil: none
 }
 
-// Of gives what the spans of a run's parts need of it.
+// Of returns what the spans of a run's parts need of it.
 func Of(r *host.Run) Run {
 	return Run{Tenant: r.Tenant, HandlerID: r.HandlerID, RunID: r.RunID, Workflow: r.Workflow, Trace: r.Trace}
 }
@@ -83,7 +83,7 @@ func WithOrigin(ctx context.Context, o Origin) context.Context {
 	return context.WithValue(ctx, originKey{}, o)
 }
 
-// OriginOf gives what [WithOrigin] has noted, else the zero value.
+// OriginOf returns what [WithOrigin] has noted, else the zero value.
 func OriginOf(ctx context.Context) Origin {
 	o, _ := ctx.Value(originKey{}).(Origin)
 	return o

@@ -37,7 +37,7 @@ func (t *Turn) Set(stage func() Stage) {
 	}
 }
 
-// Stage gives the stage of this moment.
+// Stage returns the stage of this moment.
 func (t *Turn) Stage() Stage {
 	if stage := t.stage.Load(); stage != nil {
 		return (*stage)()
@@ -48,12 +48,12 @@ func (t *Turn) Stage() Stage {
 // turnKey is the key of a context's turn.
 type turnKey struct{}
 
-// With gives a context whose builds set the turn.
+// With returns a context whose builds set the turn.
 func With(ctx context.Context, t *Turn) context.Context {
 	return context.WithValue(ctx, turnKey{}, t)
 }
 
-// Of gives the turn of a context that [With] gave, else nil.
+// Of returns the turn of a context that [With] gave, else nil.
 func Of(ctx context.Context) *Turn {
 	t, _ := ctx.Value(turnKey{}).(*Turn)
 	return t

@@ -92,7 +92,7 @@ func buildAndShow(ctx context.Context, o buildOptions, dir string, out, said io.
 	if info.Size, err = sizeOf(p.Output()); err != nil {
 		return err
 	}
-	info.SHA256 = "" // a server tells it
+	info.SHA256 = "" // only a server computes it
 	if p.Flow != "" {
 		note += fmt.Sprintf("%s is checked with it: 'weft push' makes the workflow %s of it, too\n", p.Flow, p.Name)
 	}
@@ -100,7 +100,7 @@ func buildAndShow(ctx context.Context, o buildOptions, dir string, out, said io.
 	return err
 }
 
-// examine checks a module as a server does, and tells what it is.
+// examine checks a module as a server does, and describes it.
 func examine(ctx context.Context, name, file string) (host.PluginInfo, error) {
 	wasm, err := plugins.ReadModule(file)
 	if err != nil {
@@ -121,7 +121,7 @@ func analysed(ctx context.Context, name string, wasm []byte) (info host.PluginIn
 	return info, err
 }
 
-// smaller runs wasm-opt if that is wanted, and says what came of it, in a line.
+// smaller runs wasm-opt if that is enabled, and describes the result in a line.
 func (o buildOptions) smaller(ctx context.Context, p guest.Project, shown *screen.Working) string {
 	if o.optimize == optimizeNever || o.names || o.optimize == optimizeAuto && p.Language == "go" {
 		return ""

@@ -72,7 +72,7 @@ func TestChanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"build/x.wasm", ".weft/data/weft.db", "target/a/b", "main.go~", "a.swp"} { // not looked at
+	for _, name := range []string{"build/x.wasm", ".weft/data/weft.db", "target/a/b", "main.go~", "a.swp"} { // ignored files
 		write(t, filepath.Join(dir, name), "1")
 	}
 	if now, err := p.Look(); err != nil || now.difference(before) != "" {

@@ -1,7 +1,7 @@
-// Package guest compiles a project of steps to a plugin: it finds the language,
-// calls the compiler, and says what is missing on this machine.
+// Package guest compiles a project of steps to a plugin: it detects the language, calls
+// the compiler, and reports missing tools.
 //
-// It must not know what a plugin means to a host, and talks to no server.
+// It does not depend on the meaning of a plugin, and does not talk to a server.
 package guest
 
 import (
@@ -16,42 +16,41 @@ import (
 	"strings"
 )
 
-// Config is the file in a project that says how it is built. A project does not
-// need one.
+// Config is the file in a project with its build settings. It is optional.
 const Config = "weft.json"
 
-// Languages are the compilers that there are.
+// Languages are the supported compilers.
 var Languages = []string{"go", "tinygo", "rust"}
 
 // Project is a folder with the sources of one plugin.
 type Project struct {
-	Dir      string   // as it was given
+	Dir      string   // as the caller named it
 	Name     string   // of the plugin
 	Language string   // one of Languages
-	Flags    []string // further flags of the compiler
-	Flow     string   // the file of the flow over its functions; "": it has none
+	Flags    []string // additional flags of the compiler
+	Flow     string   // the file of the flow of its functions; "": none
 }
 
-// flows are the files that a project's flow may be in.
+// flows are the possible files of a project's flow.
 var flows = []string{"flow.yaml", "flow.yml", "flow.json"}
 
-// config is what weft.json holds.
+// config is the content of weft.json.
 type config struct {
 	Name     string   `json:"name"`
 	Language string   `json:"language"`
 	Flags    []string `json:"flags"`
 }
 
-// ErrNoProject is the error of a folder that holds no sources of a plugin.
+// ErrNoProject is returned for a folder without sources of a plugin.
 var ErrNoProject = errors.New("no project of steps")
 
-// Find looks at a folder. language, if it is not "", is used instead of the one
-// that the project names, and names one of Languages.
+// Find examines a folder. language, if it is not "", replaces the language that the
+// project names. It must be one of Languages.
 //
 // # Errors
 //
-// ErrNoProject if there is neither a go.mod nor a Cargo.toml; others if the
-// folder cannot be read, or weft.json is not understood.
+// ErrNoProject if the folder has neither a go.mod nor a Cargo.toml; other errors if the
+// folder cannot be read, or weft.json is not valid.
 func Find(dir, language string) (Project, error) {
 	p := Project{Dir: dir}
 	var c config
@@ -81,12 +80,12 @@ func Find(dir, language string) (Project, error) {
 		return p, err
 	}
 	if p.Flags = c.Flags; language != "" && language != p.Language {
-		p.Language, p.Flags = language, nil // those are of another compiler
+		p.Language, p.Flags = language, nil // the flags are for the project's own compiler
 	}
 	return p, p.check()
 }
 
-// flowOf finds the file of a project's flow, if there is one.
+// flowOf finds the file of a project's flow, if the project has one.
 func flowOf(dir string) (string, error) {
 	found := ""
 	for _, name := range flows {
@@ -115,7 +114,7 @@ func decode(text []byte, c *config) error {
 	return nil
 }
 
-// detected is the language of the sources in a folder, "" if there are none.
+// detected returns the language of the sources in a folder, "" if it has none.
 func detected(dir string) string {
 	for _, l := range []struct{ language, file string }{{"rust", "Cargo.toml"}, {"go", "go.mod"}} {
 		if is(filepath.Join(dir, l.file)) {
@@ -130,7 +129,7 @@ func is(file string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// check says whether the sources are those of the language.
+// check checks that the sources are in the project's language.
 func (p Project) check() error {
 	file := "go.mod"
 	switch p.Language {
@@ -148,5 +147,5 @@ func (p Project) check() error {
 	return nil
 }
 
-// Output is the file that the project is built to.
+// Output is the file that the build writes.
 func (p Project) Output() string { return filepath.Join(p.Dir, "build", p.Name+".wasm") }

@@ -20,7 +20,7 @@ import (
 //go:embed packed
 var packed embed.FS
 
-// ErrNotPacked is the error of a program that was built without the SDK for Go.
+// ErrNotPacked is returned by a program that was built without the SDK for Go.
 var ErrNotPacked = errors.New("this weft was built without the SDK for Go: build it with 'make build', or install a release")
 
 // addPacked adds go.mod and the folder sdk of a project in Go.

@@ -1,7 +1,7 @@
-// Package scaffold writes the files of a new project: a plugin that builds as it
-// stands, without a network, as the SDK is in it.
+// Package scaffold writes the files of a new project: a plugin that builds without
+// changes and without a network, because the project contains the SDK.
 //
-// It must not know how a plugin is compiled, nor talk to people or servers.
+// It does not depend on how a plugin is compiled, and does not talk to people or servers.
 package scaffold
 
 import (
@@ -21,43 +21,42 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// Languages are those that a project can be written in. Go and TinyGo are two
-// compilers of the same sources.
+// Languages are the languages of a project. Go and TinyGo are two compilers of the same
+// sources.
 var Languages = []string{"go", "tinygo", "rust"}
 
-// languageNames are their names for people.
+// languageNames are the languages' names for people.
 var languageNames = map[string]string{"go": "Go", "tinygo": "Go (compiled by TinyGo)", "rust": "Rust"}
 
 // Template is a workflow to begin with.
 type Template struct {
 	Name    string
 	Summary string // a sentence without a full stop
-	Start   string // the fields of a start event, as a command line takes them
+	Start   string // the fields of a start event, in the form of the command line
 }
 
 // Templates lists the templates, simplest first.
 var Templates = []Template{
-	{"minimal", "two steps that greet somebody, and a state that counts", "name=Ada"},
-	{"fan-out", "a list whose items are worked on side by side, and put together", `items='["milk", "bread"]'`},
-	{"human-in-the-loop", "a step that asks somebody and waits for the answer", "item=desk"},
-	{"chat", "a conversation that a session remembers, with a reply that is streamed", "--session mine message=hello"},
-	{"retry", "a call that fails now and then, its retries, and what is done when they fail too", "fail_times=2"},
-	{"flow", "functions, and a flow over them in YAML: a router, a condition, a state", "--session mine input='milk is out'"},
+	{"minimal", "two steps that make a greeting, and a state that counts", "name=Ada"},
+	{"fan-out", "a list whose items are processed concurrently and combined", `items='["milk", "bread"]'`},
+	{"human-in-the-loop", "a step that asks a person and waits for the answer", "item=desk"},
+	{"chat", "a conversation that the session keeps, with a streamed reply", "--session mine message=hello"},
+	{"retry", "a call that sometimes fails, its retries, and a fallback", "fail_times=2"},
+	{"flow", "functions, and a flow in YAML that calls them: a router, a condition, a state", "--session mine input='milk is out'"},
 }
 
-// Project says what to make.
+// Project describes a project to write.
 type Project struct {
-	Name     string // also of the workflow; see [CheckName]
+	Name     string // also the name of the workflow; see [CheckName]
 	Language string // one of Languages
 	Template string // the name of one of Templates
-	Version  string // of the program that makes it; "": dev
+	Version  string // of the program that writes the project; "": dev
 }
 
-// MaxName is how many bytes the name of a project has at most.
+// MaxName is the largest length of a project's name, in bytes.
 const MaxName = 60
 
-// reserved names are those that a compiler does not take, or takes for something
-// else.
+// reserved are names that a compiler does not accept, or that have another meaning.
 var reserved = strings.Fields(`
 	alloc cmd core internal main proc-macro proc-macro2 quote sdk serde std syn test testdata unicode-ident
 	vendor weft weft-macros
@@ -65,9 +64,9 @@ var reserved = strings.Fields(`
 	move mut pub ref return self static struct super trait true type unsafe use where while
 	abstract become box do final gen macro override priv try typeof unsized virtual yield`)
 
-// CheckName says what is wrong with the name of a project, or nil. A name becomes
-// that of a workflow, a module, a crate and a file: letters from a to z, digits and
-// '-', beginning with a letter.
+// CheckName says what is wrong with the name of a project, or returns nil. The name also
+// becomes the name of a workflow, a module, a crate and a file: letters from a to z,
+// digits and '-', beginning with a letter.
 func CheckName(name string) error {
 	switch {
 	case name == "":
@@ -75,7 +74,7 @@ func CheckName(name string) error {
 	case len(name) > MaxName:
 		return fmt.Errorf("the name is longer than %d characters", MaxName)
 	case slices.Contains(reserved, name):
-		return fmt.Errorf("%q means something else to a compiler: choose another name, such as my-%s", name, name)
+		return fmt.Errorf("%q has another meaning for a compiler: choose another name, such as my-%s", name, name)
 	}
 	for i, r := range name {
 		letter := r >= 'a' && r <= 'z'
@@ -86,7 +85,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// better is a name near one that cannot be used.
+// better returns a valid name that is similar to an invalid one.
 func better(name string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(name) {
@@ -103,12 +102,11 @@ func better(name string) string {
 	return ""
 }
 
-// Files gives the files of a project by their path in it, slash-separated.
+// Files returns the files of a project by their slash-separated paths.
 //
 // # Errors
 //
-// Those of [CheckName], and an error that names a language or template that there
-// is not.
+// Those of [CheckName], and an error for an unknown language or template.
 func (p Project) Files() (map[string][]byte, error) {
 	if err := CheckName(p.Name); err != nil {
 		return nil, err
@@ -139,7 +137,7 @@ func (p Project) Files() (map[string][]byte, error) {
 	return files, nil
 }
 
-// sources says which template each file is made of.
+// sources names the template of each file.
 func (p Project) sources() map[string]string {
 	files := map[string]string{
 		"README.md":  "common/README.md.tmpl",
@@ -163,7 +161,7 @@ func (p Project) sources() map[string]string {
 	return files
 }
 
-// values are what templates leave open.
+// values replaces the placeholders of templates.
 func (p Project) values(t Template) *strings.Replacer {
 	source, unit, readme := "main.go", "go test", "sdk/go/README.md"
 	byHand := map[string]string{
@@ -186,8 +184,8 @@ func (p Project) values(t Template) *strings.Replacer {
 	)
 }
 
-// lockWith adds the project to the lock file of what it depends on, where cargo
-// would put it: the packages are sorted by name.
+// lockWith adds the project to the lock file of its dependencies, at the place where
+// cargo would put it: the packages are sorted by name.
 func lockWith(lock, name string) string {
 	const mark = "[[package]]\n"
 	parts := strings.Split(lock, mark)
@@ -196,7 +194,7 @@ func lockWith(lock, name string) string {
 	for at < len(parts) && parts[at] < own {
 		at++
 	}
-	if at == len(parts) { // the last has no empty line behind it
+	if at == len(parts) { // the last package is not followed by an empty line
 		parts[at-1] += "\n"
 		own = strings.TrimSuffix(own, "\n")
 	}
@@ -218,11 +216,11 @@ func (p Project) addSDK(files map[string][]byte) error {
 	})
 }
 
-// ErrNotEmpty is the error of a directory that has something in it.
-var ErrNotEmpty = errors.New("is there already, and not empty")
+// ErrNotEmpty is returned for a directory that is not empty.
+var ErrNotEmpty = errors.New("already exists and is not empty")
 
-// Write makes the directory and writes the files into it. Nothing is written if
-// there is something in it.
+// Write creates the directory and writes the files. It writes nothing if the directory is
+// not empty.
 func Write(dir string, files map[string][]byte) error {
 	switch entries, err := os.ReadDir(dir); {
 	case err == nil && len(entries) > 0:

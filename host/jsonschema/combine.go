@@ -1,4 +1,4 @@
-package module
+package jsonschema
 
 // seen is what a schema and those it applies to the same value have evaluated:
 // for unevaluatedProperties and unevaluatedItems. nil: nobody asks.
@@ -41,28 +41,28 @@ func (s *seen) merge(other *seen) {
 }
 
 // combined applies the schemas that look at the same value.
-func (e *evaluation) combined(s *schema, v cursor, out *seen) bool {
+func (e *evaluation) combined(s *Schema, v Value, out *seen) bool {
 	ok := true
-	for _, list := range [][]*schema{s.refs, s.allOf} {
+	for _, list := range [][]*Schema{s.Refs, s.AllOf} {
 		for _, part := range list {
 			if ok = e.apply(part, v, out) && ok; !ok && (e.quiet > 0 || e.over()) {
 				return false
 			}
 		}
 	}
-	if s.not != nil && e.silently(s.not, v, nil) {
-		ok = e.wrong("must not be of the form that is excluded")
+	if s.Not != nil && e.silently(s.Not, v, nil) {
+		ok = e.wrong(s, v, "not", "must not be of the form that is excluded")
 	}
-	if s.anyOf != nil {
-		ok = e.anyOf(s.anyOf, v, out) && ok
+	if s.AnyOf != nil {
+		ok = e.any(s, v, out) && ok
 	}
-	if s.oneOf != nil {
-		ok = e.oneOf(s.oneOf, v, out) && ok
+	if s.OneOf != nil {
+		ok = e.one(s, v, out) && ok
 	}
-	if s.condition != nil {
-		branch := s.otherwise
-		if e.attempt(s.condition, v, out) {
-			branch = s.consequence
+	if s.If != nil {
+		branch := s.Else
+		if e.attempt(s.If, v, out) {
+			branch = s.Then
 		}
 		if branch != nil {
 			ok = e.apply(branch, v, out) && ok
@@ -72,7 +72,7 @@ func (e *evaluation) combined(s *schema, v cursor, out *seen) bool {
 }
 
 // attempt applies a schema silently; what it has evaluated counts if it holds.
-func (e *evaluation) attempt(s *schema, v cursor, out *seen) bool {
+func (e *evaluation) attempt(s *Schema, v Value, out *seen) bool {
 	if out == nil {
 		return e.silently(s, v, nil)
 	}
@@ -91,92 +91,92 @@ func (e *evaluation) merge(out, other *seen) {
 	}
 }
 
-func (e *evaluation) anyOf(alternatives []*schema, v cursor, out *seen) bool {
+func (e *evaluation) any(s *Schema, v Value, out *seen) bool {
 	ok := false
-	for _, s := range alternatives {
-		if e.attempt(s, v, out) {
+	for _, alternative := range s.AnyOf {
+		if e.attempt(alternative, v, out) {
 			if ok = true; out == nil {
 				return true
 			}
 		}
 	}
-	return ok || e.fitsNone(alternatives, v)
+	return ok || e.fitsNone(s, "anyOf", s.AnyOf, v)
 }
 
-func (e *evaluation) oneOf(alternatives []*schema, v cursor, out *seen) bool {
+func (e *evaluation) one(s *Schema, v Value, out *seen) bool {
 	fits := -1
-	for i, s := range alternatives {
-		if !e.attempt(s, v, out) {
+	for i, alternative := range s.OneOf {
+		if !e.attempt(alternative, v, out) {
 			continue
 		}
 		if fits >= 0 {
-			return e.wrong("fits two of its alternatives, %d and %d, where one is allowed", fits+1, i+1)
+			return e.wrong(s, v, "oneOf", "fits two of its alternatives, %d and %d, where one is allowed", fits+1, i+1)
 		}
 		fits = i
 	}
-	return fits >= 0 || e.fitsNone(alternatives, v)
+	return fits >= 0 || e.fitsNone(s, "oneOf", s.OneOf, v)
 }
 
 // fitsNone explains why a value fits none of the alternatives: if just one is
 // of its type, by what is wrong with that.
-func (e *evaluation) fitsNone(alternatives []*schema, v cursor) bool {
+func (e *evaluation) fitsNone(s *Schema, keyword string, alternatives []*Schema, v Value) bool {
 	if e.quiet > 0 || e.over() {
 		return false
 	}
-	var of types
-	var near []*schema
-	for _, s := range alternatives {
-		if accepted := s.accepts(); accepted&typesOf(v) != 0 {
-			near = append(near, s)
+	var of Types
+	var near []*Schema
+	for _, alternative := range alternatives {
+		if accepted := alternative.accepts(); accepted&typesOf(v) != 0 {
+			near = append(near, alternative)
 		} else {
 			of |= accepted
 		}
 	}
 	switch len(near) {
 	case 0:
-		return e.wrong("must be %s, got %s", of, describe(v))
+		return e.wrong(s, v, keyword, "must be %s, got %s", of, v.describe())
 	case 1:
 		e.apply(near[0], v, nil)
 		return false
 	}
-	return e.wrong("fits none of its %d alternatives", len(alternatives))
+	return e.wrong(s, v, keyword, "fits none of its %d alternatives", len(alternatives))
 }
 
 // accepts gives the types that a schema may take, as far as it is plain to see.
-func (s *schema) accepts() types {
+func (s *Schema) accepts() Types {
 	for range maxNesting {
 		switch {
-		case s.always != nil && !*s.always:
+		case s.Always != nil && !*s.Always:
 			return 0
-		case s.types&typeNumber != 0:
-			return s.types | typeInteger
-		case s.types != 0:
-			return s.types
-		case s.konst != nil:
-			return typesOf(s.konst.all[0])
-		case len(s.refs) == 0:
+		case s.Types&typeNumber != 0:
+			return s.Types | typeInteger
+		case s.Types != 0:
+			return s.Types
+		case s.Const != nil:
+			return typesOf(s.Const.all[0])
+		case len(s.Refs) == 0:
 			return 1<<len(typeNames) - 1
 		}
-		s = s.refs[0]
+		s = s.Refs[0]
 	}
 	return 1<<len(typeNames) - 1
 }
 
 // unevaluated looks at what nothing else has looked at.
-func (e *evaluation) unevaluated(s *schema, v cursor, out *seen) bool {
+func (e *evaluation) unevaluated(s *Schema, v Value, out *seen) bool {
 	ok := true
-	if s.unevaluatedProperties != nil && !out.allProperties {
-		ok = e.unevaluatedMembers(s.unevaluatedProperties, v, out)
+	if s.UnevaluatedProperties != nil && !out.allProperties {
+		ok = e.unevaluatedMembers(s.UnevaluatedProperties, v, out)
 		out.allProperties = true
 	}
-	if v.kind == kindList && s.unevaluatedItems != nil {
-		for i, off := 0, 0; i < v.count() && !e.over() && e.charge(lookUnits); i++ {
-			item, next, read := e.read(v.raw, off)
-			if off = next; !read {
+	if v.kind == kindList && s.UnevaluatedItems != nil {
+		w, _ := e.walk(v)
+		for i := 0; i < v.count() && !e.over() && e.charge(lookUnits); i++ {
+			if !w.next(e) {
 				return false
 			}
 			if i >= out.items && !out.contained.has(i) {
-				ok = e.within(step{item: i + 1}, s.unevaluatedItems, item) && ok
+				ok = e.within(Step{Item: i + 1}, s.UnevaluatedItems, w.item) && ok
 			}
 		}
 		out.items = v.count()
@@ -184,7 +184,7 @@ func (e *evaluation) unevaluated(s *schema, v cursor, out *seen) bool {
 	return ok
 }
 
-func (e *evaluation) unevaluatedMembers(s *schema, v cursor, out *seen) bool {
+func (e *evaluation) unevaluatedMembers(s *Schema, v Value, out *seen) bool {
 	if v.kind == kindBlob {
 		o, ok := e.inJSON(v)
 		if !ok {
@@ -196,10 +196,10 @@ func (e *evaluation) unevaluatedMembers(s *schema, v cursor, out *seen) bool {
 	if v.kind != kindObject {
 		return true
 	}
-	of, ok := e.members(v)
-	for i := 0; ok && i < len(of.all) && e.charge(lookUnits); i++ {
-		if m := of.all[i]; !out.properties.has(i) {
-			ok = e.surplus(s, v.raw[m.key:m.value], m.at(v.raw)) && ok
+	w, ok := e.walk(v)
+	for i := 0; ok && i < v.count() && e.charge(lookUnits) && w.next(e); i++ {
+		if !out.properties.has(i) {
+			ok = e.surplus(s, w.name, w.item) && ok
 		}
 	}
 	return ok
