@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/weftrun/weft/sdk-guest/js/sdk"
 )
 
 // folder makes a folder with files.
@@ -128,5 +130,24 @@ func TestInstalledPackage(t *testing.T) {
 	var said bytes.Buffer
 	if module, err := Build(dir, Options{Said: &said}); err != nil || !bytes.Contains(module, []byte("from npm")) {
 		t.Errorf("%v\n%s", err, &said)
+	}
+}
+
+// The programs of the SDK's page build.
+func TestPage(t *testing.T) {
+	page, err := sdk.Source.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := strings.Split(string(page), "```ts\n")[1:]
+	if len(blocks) == 0 {
+		t.Fatal("the page has no programs")
+	}
+	for _, block := range blocks {
+		program, _, _ := strings.Cut(block, "```")
+		var said bytes.Buffer
+		if _, err := Build(folder(t, map[string]string{"main.ts": program}), Options{Said: &said}); err != nil {
+			t.Errorf("%v\n%s\n%s", err, &said, program)
+		}
 	}
 }
