@@ -363,9 +363,9 @@ type RetryPart struct {
 	Due int64 `cbor:"1,keyasint"` // when, Unix nanoseconds
 }
 
-// AttemptOpen is what an attempt's input is made of, beside what the session itself holds
-// (trigger, attempt number, last error). The journal keeps it, so that a change of the
-// server's configuration cannot change a replay.
+// AttemptOpen has the parts of an attempt's input that the session itself does not hold
+// (the session holds the trigger, the attempt number and the last error). The journal
+// keeps it, so that a change of the server's configuration cannot change a replay.
 type AttemptOpen struct {
 	Clock  int64       `cbor:"1,keyasint"`
 	Seed   [32]byte    `cbor:"2,keyasint"`

@@ -1,6 +1,7 @@
 package hostcall_test
 
 import (
+	"bytes"
 	"errors"
 	"strings"
 	"testing"
@@ -116,5 +117,39 @@ func TestLossesCountAnewAfterACommit(t *testing.T) {
 	}
 	if err := increments(2); err != nil || w.wanted || w.stateNow() != `{"n": 200}` {
 		t.Errorf("after one loss: %v, ticket %t, %s", err, w.wanted, w.stateNow())
+	}
+}
+
+// A call that suspends takes the record of the calls before it into its entry: the guest has
+// seen their answers, and a crash must not give it others.
+func TestSuspensionKeepsTheCallsBefore(t *testing.T) {
+	w := newWorldOf(t, asksAll)
+	draw, wait := value([]any{16}), value(map[string]any{"type": "HumanResponseEvent"})
+	a := w.attempt(engine.AttemptOpen{}, nil)
+	drawn, _, _, err := a.Call(abi.ImportRandom, draw, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, err := a.Call(abi.ImportWait, wait, 0); !errors.Is(err, hostcall.ErrSuspended) {
+		t.Fatal(err)
+	}
+	open, record := w.crash()
+	if len(record) != 1 || len(a.Record()) != 1 || open.Seed != a.Open().Seed || open.Clock != a.Open().Clock {
+		t.Fatalf("%d calls in the journal, %d in memory; the attempt began with %+v", len(record), len(a.Record()), open)
+	}
+	if again, _, _, err := w.attempt(open, record).Call(abi.ImportRandom, draw, 0); err != nil || !bytes.Equal(again, drawn) {
+		t.Errorf("after a crash: %x, %v, want %x", again, err, drawn)
+	}
+}
+
+// The clock of a guest does not go back when the clock of the host does, as after a move to
+// another machine.
+func TestGuestsClockNeverGoesBack(t *testing.T) {
+	w := newWorld(t)
+	a := w.attempt(engine.AttemptOpen{}, nil)
+	ahead := w.clock + 1_000_000
+	resp, _, clock, err := a.Call(abi.ImportNow, value([]any{}), ahead)
+	if err != nil || clock != ahead || must(abi.DecodeValue(resp)) != ahead {
+		t.Errorf("clock %d, answer %s, %v, want %d", clock, abi.Diag(resp), err, ahead)
 	}
 }

@@ -177,7 +177,7 @@ func (s *Server) openStream(c echo.Context) (*openStream, error) {
 
 // errCut ends a stream whose run continues: the connection is cut, so that the client
 // sees that more events will follow, and reconnects.
-var errCut = errors.New("the stream is cut: its run goes on")
+var errCut = errors.New("the stream is cut: its run continues")
 
 // pump writes events until the stream ends. It returns nil if the client has gone, or if
 // the handler was purged.

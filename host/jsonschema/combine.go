@@ -1,7 +1,8 @@
 package jsonschema
 
-// seen is what a schema and those it applies to the same value have evaluated:
-// for unevaluatedProperties and unevaluatedItems. nil: nobody asks.
+// seen records which members and items a schema, and the schemas that it applies to the
+// same value, have evaluated: for unevaluatedProperties and unevaluatedItems. A nil seen
+// records nothing.
 type seen struct {
 	allProperties bool
 	properties    set // members by their places
@@ -84,7 +85,7 @@ func (e *evaluation) attempt(s *Schema, v Value, out *seen) bool {
 	return true
 }
 
-// merge has a schema know what another has evaluated.
+// merge adds what another schema has evaluated.
 func (e *evaluation) merge(out, other *seen) {
 	if out != nil && e.charge(lookUnits*uint64(1+len(other.properties)+len(other.contained))) {
 		out.merge(other)
@@ -162,7 +163,7 @@ func (s *Schema) accepts() Types {
 	return 1<<len(typeNames) - 1
 }
 
-// unevaluated looks at what nothing else has looked at.
+// unevaluated applies the schemas of the members and items that no keyword has evaluated.
 func (e *evaluation) unevaluated(s *Schema, v Value, out *seen) bool {
 	ok := true
 	if s.UnevaluatedProperties != nil && !out.allProperties {

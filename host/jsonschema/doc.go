@@ -2,10 +2,10 @@
 // trees of values in memory. The same schema, value and prices give the same units on
 // every machine.
 //
-// A library compiles: it checks a schema and resolves its references. The library does
-// not evaluate, as its evaluation has no bounds: a schema of some hundred bytes can run
-// for ever, a body of some megabytes can give millions of errors, and each look at a
-// text copies the text.
+// The package does not read schemas: package draft2020 does with a library, and host/state
+// reads schemas of states, which have fewer keywords. The library does not evaluate,
+// because its evaluation has no bounds: a schema of some hundred bytes can run for ever, a
+// body of some megabytes can give millions of errors, and each look at a text copies it.
 //
 // Numbers are equal if their values are, so 1 equals 1.0, and a whole float is an
 // integer. In an encoded value a byte string is what it is in JSON, an object with the

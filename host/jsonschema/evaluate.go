@@ -68,8 +68,8 @@ type Problem struct {
 	Count, Limit int
 }
 
-// evaluation looks at one value with a schema. Loud, it notes what is wrong;
-// quiet (inside anyOf, not, if), it only finds whether something is.
+// evaluation evaluates a schema on one value. It notes each problem. While quiet is set
+// (inside anyOf, not, if), it only finds whether there is a problem.
 type evaluation struct {
 	path     path
 	problems []Problem
@@ -102,13 +102,13 @@ func (e *evaluation) wrong(s *Schema, v Value, keyword, format string, args ...a
 	return false
 }
 
-// over tells whether there is no use in going on.
+// over reports whether the evaluation has ended early.
 func (e *evaluation) over() bool { return e.stop != "" || e.more || e.found }
 
-// charge tells the meter of work that is to be done; false: it is not to be done.
+// charge charges work before it is done; false: the caller must not do the work.
 func (e *evaluation) charge(units uint64) bool { return !e.found && e.went(e.meter.Spend(units)) }
 
-// went notes the error of the meter; true: there is none.
+// went notes an error of the meter; true: the evaluation continues.
 func (e *evaluation) went(err error) bool {
 	if err != nil && e.stop == "" {
 		e.stop = "is too costly to check with its schema"

@@ -67,7 +67,7 @@ func Read(file string) (*caseFile, error) {
 	text, err := cli.ReadAtMost(file, maxCaseFile)
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("%s is not there: it holds the cases, as {\"cases\": [{\"name\": \"...\", \"start\": {}, \"result\": ...}]}", file)
+			return nil, fmt.Errorf("%s does not exist: it must hold the cases, as {\"cases\": [{\"name\": \"...\", \"start\": {}, \"result\": ...}]}", file)
 		}
 		return nil, err
 	}

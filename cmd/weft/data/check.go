@@ -131,7 +131,7 @@ func unreadableFile(report *report, o checkOptions, args []string) error {
 		return nil
 	}
 	err = errors.Join(report.fault(audit.Fault{Code: audit.Unreadable, What: err.Error(),
-		Advice: "the disk, or what connects it, does not work: repair that first; nothing is known to be damaged"}),
+		Advice: "the disk or its connection does not work: repair it first; nothing is known to be damaged"}),
 		report.end(audit.Summary{Faults: 1}, nil))
 	return errors.Join(err, cli.Exit(cli.ExitFailed, fmt.Errorf("%w: 1 fault", errFaulty)))
 }

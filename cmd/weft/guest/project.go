@@ -74,7 +74,7 @@ func Find(dir, language string) (Project, error) {
 		p.Name = filepath.Base(whole)
 	}
 	if strings.ContainsAny(p.Name, `/\`) || strings.HasPrefix(p.Name, ".") {
-		return p, fmt.Errorf("%q is not a name for a plugin", p.Name)
+		return p, fmt.Errorf("%q is not a valid name for a plugin", p.Name)
 	}
 	if p.Language = c.Language; p.Language == "" {
 		p.Language = detected(dir)

@@ -57,7 +57,7 @@ which function is which step (docs/extism.md), and becomes part of the module.`,
 		Example: `  weft push                             # in a project, after 'weft build'
   weft push build/plugins/counter-go.wasm
   weft push step.wasm --name greet
-  weft push step.wasm --check           # can runs that wait go on with it?
+  weft push step.wasm --check           # can waiting runs continue with it?
   weft push step.wasm --manifest step.json  # made for Extism
   weft push step.wasm --json | jq .sha256`,
 		Args: cli.Takes("[FILE.wasm]"),
@@ -100,7 +100,7 @@ func pushed(args []string) (file, name string, err error) {
 		return "", "", cli.Usage("FILE.wasm is missing, and the current folder is not a project: %w", err)
 	}
 	if _, err := os.Stat(p.Output()); err != nil {
-		return "", "", fmt.Errorf("%s is not there: build the project with 'weft build'", p.Output())
+		return "", "", fmt.Errorf("%s does not exist: build the project with 'weft build'", p.Output())
 	}
 	return p.Output(), p.Name, nil
 }

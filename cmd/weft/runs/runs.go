@@ -58,7 +58,7 @@ the beginning of words. Punctuation is ignored.`,
 	f.StringVar(&o.code, "code", "", "runs that failed with this error `CODE`, such as timeout or trap")
 	f.StringVar(&o.since, "since", "", "runs that changed in the last `TIME`, such as 90m or 7d, or since a time such as 2026-11-21T09:00:00Z")
 	f.StringVar(&o.search, "search", "", "ended runs whose error or result has all words of this `TEXT`; WORD* matches the beginning of a word")
-	f.BoolVar(&o.blocked, "blocked", false, "runs that cannot go on without help")
+	f.BoolVar(&o.blocked, "blocked", false, "runs that cannot continue without help")
 	o.Flags(f)
 	return remote.Command(cmd, func(ctx context.Context, r *remote.Conn, _ []string) error { return listRuns(ctx, r, o, time.Now()) })
 }

@@ -80,7 +80,7 @@ func CheckName(name string) error {
 	for i, r := range name {
 		letter := r >= 'a' && r <= 'z'
 		if !letter && (i == 0 || (r < '0' || r > '9') && r != '-') || r == '-' && i == len(name)-1 {
-			return fmt.Errorf("%q is not a name for a project: use small letters, digits and '-', beginning with a letter%s", name, better(name))
+			return fmt.Errorf("%q is not a valid name for a project: use small letters, digits and '-', beginning with a letter%s", name, better(name))
 		}
 	}
 	return nil

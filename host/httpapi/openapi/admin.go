@@ -141,7 +141,7 @@ var accessOperations = map[string]operation{
 		fails: []int{409, 429}, answers: []answer{ok("NewKey", "The key as it is now.")},
 	},
 	"GET /audit": {
-		group: "Tenants and keys", id: "listAudit", summary: "What was done to tenants, keys and plugins, the newest first",
+		group: "Tenants and keys", id: "listAudit", summary: "The audit log of tenants, keys and plugins, newest first",
 		query: []parameter{limitQuery(apiwire.MaxPage, apiwire.MaxPage), cursorQuery}, answers: []answer{ok("Audit", "A part of it.")},
 	},
 }

@@ -163,7 +163,7 @@ var runOperations = map[string]operation{
 	},
 	"POST /handlers/:id/resume": {
 		group: "Runs", id: "resumeHandler", summary: "Continue a paused or blocked run",
-		fails: []int{409, 410, 429}, answers: []answer{ok("Record", "It goes on.")},
+		fails: []int{409, 410, 429}, answers: []answer{ok("Record", "The run continues.")},
 	},
 	"POST /handlers/:id/retry": {
 		group: "Runs", id: "retryHandler", summary: "Run a failed or blocked run again from its failed step",

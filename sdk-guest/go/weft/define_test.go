@@ -181,7 +181,7 @@ func TestFaultsOfADefinition(t *testing.T) {
 	})
 }
 
-// All that is wrong is told at once, with the step that it is about.
+// All errors are reported at once, with the step that they concern.
 func TestAllFaultsOfADefinition(t *testing.T) {
 	defer func() {
 		got, _ := recover().(string)
