@@ -108,9 +108,11 @@ var rooms = []room{
 	{"host/hosttest/suite", []string{"host", "host/limit"}},
 	{"sdk-guest/rust", nil}, // its sources are in the binary
 	{"sdk-guest/js", nil},   // the engine is in the binary
+	{"sdk-guest/js/sdk", nil},
 	{"cmd/weft/wire", []string{"..."}},
-	{"cmd/weft/scaffold", []string{"sdk-guest/rust"}},
-	{"cmd/weft/guest", nil},
+	{"cmd/weft/scaffold", []string{"sdk-guest/js/sdk", "sdk-guest/rust"}},
+	{"cmd/weft/guest", []string{"cmd/weft/guest/script"}},
+	{"cmd/weft/guest/script", []string{"sdk-guest/js", "sdk-guest/js/sdk"}},
 	{"cmd/weft/screen", []string{"host"}},
 	{"cmd/weft/cli", []string{"host"}},
 	{"cmd/weft/remote", []string{"host", "host/client", "host/server", "cmd/weft/cli", "cmd/weft/screen"}},
@@ -145,6 +147,7 @@ func TestArchitecturePageHasEachPackage(t *testing.T) {
 var modules = map[string]string{
 	"cel.dev/cel-go": "host/flow",
 	"github.com/HdrHistogram/hdrhistogram-go":    "cmd/weft",
+	"github.com/evanw/esbuild":                   "cmd/weft/guest/script",
 	"github.com/fxamacker/cbor/v2":               "abi",
 	"github.com/jackc/pgx/v5":                    "host/store/postgres",
 	"github.com/labstack/echo/v4":                "host/httpapi",

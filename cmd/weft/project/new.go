@@ -134,6 +134,8 @@ var languageNotes = []string{
 	"needs only Go; modules of 3 MB",
 	"Go, compiled by TinyGo: modules of 0.1 MB, which run faster",
 	"modules of 0.1 MB",
+	"TypeScript; needs weft alone; modules of 1.1 MB",
+	"JavaScript; needs weft alone; modules of 1.1 MB",
 }
 
 // askProject asks for name, language and template. The questions go to out, which the

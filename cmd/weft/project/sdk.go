@@ -76,8 +76,11 @@ func compareSDK(dir string) (guest.Project, *scaffold.SDK, error) {
 
 // manifestFile is the compiler's file that says where the SDK is.
 func manifestFile(p guest.Project) string {
-	if p.Language == "rust" {
+	switch {
+	case p.Language == "rust":
 		return "Cargo.toml"
+	case guest.Script(p.Language):
+		return "tsconfig.json"
 	}
 	return "go.mod"
 }
@@ -187,8 +190,8 @@ func (o sdkOptions) mayUpdate(s *scaffold.SDK, dir string) error {
 
 // tellGoMod says what a Go project's go.mod lacks for the SDK.
 func tellGoMod(p guest.Project, out io.Writer) error {
-	if p.Language == "rust" {
-		return nil // cargo completes Cargo.lock by itself
+	if p.Language == "rust" || guest.Script(p.Language) {
+		return nil // cargo completes Cargo.lock by itself, and scripts need no list
 	}
 	text, err := os.ReadFile(filepath.Join(p.Dir, "go.mod"))
 	if err != nil {
