@@ -37,7 +37,7 @@ func TestFind(t *testing.T) {
 		{"nothing", map[string]string{"main.go": ""}, "", "there is no go.mod, Cargo.toml, main.ts or main.js"},
 		{"sources of another", map[string]string{"go.mod": ""}, "rust", "there is no Cargo.toml"},
 		{"a key that there is not", map[string]string{"go.mod": "", Config: `{"lang": "go"}`}, "", `unknown field "lang"`},
-		{"a name that leads elsewhere", map[string]string{"go.mod": "", Config: `{"name": "../x"}`}, "", "is not a name"},
+		{"a name that leads elsewhere", map[string]string{"go.mod": "", Config: `{"name": "../x"}`}, "", "is not a valid name"},
 	} {
 		dir := filepath.Join(t.TempDir(), "hello")
 		for name, text := range tt.files {

@@ -24,7 +24,7 @@ func TestNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"":                             "needs a name",
 		strings.Repeat("a", MaxName+1): "longer than 60",
-		"Greet":                        `"Greet" is not a name for a project: use small letters, digits and '-', beginning with a letter, as in greet`,
+		"Greet":                        `"Greet" is not a valid name for a project: use small letters, digits and '-', beginning with a letter, as in greet`,
 		"my_step":                      "as in my-step",
 		"2nd":                          "as in nd",
 		"greet-":                       "as in greet",
