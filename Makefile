@@ -127,6 +127,12 @@ postgres: ## Install a PostgreSQL server for tests (Debian; root or sudo), once;
 python: ## Install the Python packages that tests use, once, outside the checkout (needs PyPI)
 	@.ci/python/install >/dev/null
 
+.PHONY: engines
+engines: ## Build the engine for JavaScript from its pinned sources (needs cargo, and a network once)
+	@mkdir -p build
+	sdk-guest/js/engine/build.sh build/engine.wasm
+	gzip -9nc build/engine.wasm >sdk-guest/js/engine/engine.wasm.gz
+
 .PHONY: release
 release: need-go ## Before a release is tagged: pack the SDK that programs made by 'go install' put into projects
 	@.ci/pack-sdk cmd/weft/scaffold/packed/release.tar.gz

@@ -42,7 +42,7 @@ Without CODE, list all codes.`,
 			}
 			found := codes.Explain(args[0])
 			if len(found) == 0 {
-				return cli.Usage("weft has no error code %q: %s", args[0], cli.Meant(args[0], explainedCodes(), "if a step gave it, its author knows more"))
+				return cli.Usage("weft has no error code %q: %s", args[0], cli.Meant(args[0], explainedCodes(), "if a step returned it, ask the step's author"))
 			}
 			var b strings.Builder
 			for i, e := range found {

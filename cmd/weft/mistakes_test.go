@@ -28,7 +28,7 @@ func TestMistakes(t *testing.T) {
 	dirs := map[string]string{}
 	languages := scaffold.Languages
 	if !suite.Soak() {
-		languages = []string{"tinygo"} // only "make soak" checks the other compilers' texts
+		languages = []string{"tinygo", "ts"} // only "make soak" checks the other compilers' texts
 	}
 	for _, language := range languages {
 		name := "mistake"
@@ -38,8 +38,8 @@ func TestMistakes(t *testing.T) {
 		made := filepath.Join(t.TempDir(), name)
 		p.run(t, p.root, p.weft, "new", made, "--lang", language, "--template", "minimal")
 		dirs[language] = filepath.Join(p.root, name)
-		if language == "go" {
-			dirs[language] += "-go"
+		if language != "tinygo" && language != "rust" {
+			dirs[language] += "-" + language
 		}
 		takeOver(t, made, dirs[language])
 	}
@@ -60,6 +60,9 @@ func TestMistakes(t *testing.T) {
 			dir, source := dirs[strings.TrimSpace(parts["language"])], "main.go"
 			if dir == "" {
 				suite.OnlySoak(t)
+			}
+			if parts["main.ts"] != "" {
+				source = "main.ts"
 			}
 			if parts["src/lib.rs"] != "" {
 				source = "src/lib.rs"

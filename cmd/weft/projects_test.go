@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/cmd/weft/dev"
+	"github.com/weftrun/weft/cmd/weft/guest"
 	"github.com/weftrun/weft/cmd/weft/scaffold"
 	"github.com/weftrun/weft/host/hosttest"
 	"github.com/weftrun/weft/host/hosttest/suite"
@@ -96,6 +97,11 @@ func (p *projects) try(t *testing.T, language string, template scaffold.Template
 	name := language + "-" + template.Name
 	if language == "rust" {
 		name = "rust"
+	}
+	if guest.Script(language) { // weft alone builds these
+		machine := p.env
+		p.env = []string{"PATH=", "HOME=" + t.TempDir()}
+		defer func() { p.env = machine }()
 	}
 	dir, made := filepath.Join(p.root, name), filepath.Join(t.TempDir(), name)
 	p.run(t, p.root, p.weft, "new", made, "--lang", language, "--template", template.Name)

@@ -28,25 +28,25 @@ type Field struct {
 
 // Doc returns the text of a struct, "" if it has none.
 func Doc(t reflect.Type) string {
-	f, _ := blank(t)
-	return f.Tag.Get("doc")
+	return blank(t).Tag.Get("doc")
 }
 
 // Body reports whether a struct is a body that the server accepts, and whether the server
 // refuses fields that the struct does not have.
 func Body(t reflect.Type) (is, closed bool) {
-	f, _ := blank(t)
-	kind, is := f.Tag.Lookup("body")
+	kind, is := blank(t).Tag.Lookup("body")
 	return is, kind == "closed"
 }
 
-func blank(t reflect.Type) (reflect.StructField, bool) {
-	for i := range t.NumField() {
-		if f := t.Field(i); f.Name == "_" {
-			return f, true
+// blank returns the field of a struct that says what the struct is. Without one, the
+// result has no tag.
+func blank(t reflect.Type) (f reflect.StructField) {
+	for f = range t.Fields() {
+		if f.Name == "_" {
+			return f
 		}
 	}
-	return reflect.StructField{}, false
+	return reflect.StructField{}
 }
 
 // Fields lists the fields of a struct in their order, including those of embedded

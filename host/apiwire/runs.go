@@ -34,7 +34,7 @@ type RecordOf[R any] struct {
 	Version      string      `json:"version,omitempty" doc:"The digest of the workflow's version that the run has."`
 	ErrorCode    string      `json:"error_code,omitempty" doc:"Why the run failed, for programs: the step's own code, or one of the runtime."`
 	Paused       bool        `json:"paused" doc:"The run queues what comes until it is resumed."`
-	Blocked      *Blocked    `json:"blocked,omitempty" doc:"Why the run cannot go on without help."`
+	Blocked      *Blocked    `json:"blocked,omitempty" doc:"Why the run cannot continue without help."`
 	WaitingFor   []Waiting   `json:"waiting_for,omitempty" doc:"What the run waits for, the longest first."`
 	Kept         []Kept      `json:"kept,omitempty" doc:"Events that are kept for a later wait, by type."`
 	Steps        uint64      `json:"steps" doc:"How many invocations of steps have ended."`

@@ -163,7 +163,7 @@ func (c *Client) EditState(ctx context.Context, id string, edits []abi.Edit, o E
 		body, err = abi.ToJSON(raw)
 	}
 	if err != nil {
-		return StateValue{}, &host.Error{Code: host.CodeInvalidArgument, Message: "The edits do not read: " + strings.TrimSpace(err.Error()), Cause: err}
+		return StateValue{}, &host.Error{Code: host.CodeInvalidArgument, Message: "The edits are not valid: " + strings.TrimSpace(err.Error()), Cause: err}
 	}
 	return c.patch(ctx, id, apiwire.TypeEdits, body, o)
 }

@@ -149,7 +149,7 @@ func parseList(tenant string, v url.Values) (host.RunQuery, error) {
 		Blocked:   isTrue(v, "blocked", false),
 	}
 	if q.Version = strings.ToLower(v.Get("version")); q.Version != "" && !versionFilter.MatchString(q.Version) {
-		return q, invalid("Invalid version: '%s'. It is the digest of a version, or at least its first 8 digits", clip(v.Get("version")))
+		return q, invalid("Invalid version: '%s'. It must be the digest of a version, or at least its first 8 digits", clip(v.Get("version")))
 	}
 	var err error
 	if q.Search, err = search.Parse(strings.Join(v["q"], " ")); err != nil {
@@ -193,7 +193,7 @@ func filterOf(values []string) []string {
 func parseSince(text string) (int64, error) {
 	t, err := time.Parse(time.RFC3339, strings.Replace(text, " ", "+", 1))
 	if err != nil {
-		return 0, invalid("Invalid since: '%s'. It is a time like 2026-11-21T02:47:31Z", clip(text))
+		return 0, invalid("Invalid since: '%s'. It must be a time like 2026-11-21T02:47:31Z", clip(text))
 	}
 	switch sec := t.Unix(); {
 	case sec < 0:

@@ -61,20 +61,16 @@ func (v value) into(dst any) error {
 		return invalid("The request has more than %d fields", maxMembers)
 	}
 	m := membersOf(v.raw)
-	for name, _, ok := m.next(); ok && !s.open; name, _, ok = m.next() {
-		if s.find(name) == nil {
-			// A misspelt setting would be noticed much later.
-			return invalid("'%s' is not known: use %s", joinPath(v.path, clip(string(name))), strings.Join(s.names, ", "))
-		}
-	}
-	m = membersOf(v.raw)
 	for name, raw, ok := m.next(); ok; name, raw, ok = m.next() {
 		f := s.find(name)
-		if f == nil {
-			continue
-		}
-		if err := v.under(f.Name, raw).set(to.Field(f.Index), f.Options); err != nil {
-			return err
+		switch {
+		case f != nil:
+			if err := v.under(f.Name, raw).set(to.Field(f.Index), f.Options); err != nil {
+				return err
+			}
+		case !s.open:
+			// A misspelt setting would be noticed much later.
+			return invalid("'%s' is not known: use %s", joinPath(v.path, clip(string(name))), strings.Join(s.names, ", "))
 		}
 	}
 	return nil
@@ -107,7 +103,7 @@ func (v value) set(to reflect.Value, options map[string]string) error {
 		if text, bad := v.optionalText(); bad != nil {
 			err = bad
 		} else if *field, err = base64.StdEncoding.DecodeString(text); err != nil {
-			err = invalid("'%s' does not read: it is not what a server wrote", v.path)
+			err = invalid("'%s' cannot be read: it was not written by a server", v.path)
 		}
 	case *bool:
 		if *field = v.raw[0] == cbor.True; !*field && v.raw[0] != cbor.False {

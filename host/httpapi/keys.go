@@ -40,7 +40,7 @@ func parseKey(body value) (req host.KeyRequest, err error) {
 	}
 	t, err := time.Parse(time.RFC3339, key.Expires)
 	if err != nil || t.Unix() <= 0 || t.Unix() >= math.MaxInt64/int64(time.Second) {
-		return req, invalid("Invalid expires_at: '%s'. It is a time like 2027-11-21T02:47:31Z", clip(key.Expires))
+		return req, invalid("Invalid expires_at: '%s'. It must be a time like 2027-11-21T02:47:31Z", clip(key.Expires))
 	}
 	req.Expires = t.UnixNano()
 	return req, nil

@@ -152,7 +152,7 @@ func (s *Server) deletePlugin(c echo.Context) error {
 func (s *Server) deleteVersion(c echo.Context, text string) error {
 	version, err := strconv.Atoi(text)
 	if err != nil || version < 1 {
-		return invalid("Invalid version: '%s'. It is the number of a version of the plugin, from 1 on", clip(text))
+		return invalid("Invalid version: '%s'. It must be the number of a version of the plugin, from 1", clip(text))
 	}
 	return answerGone(c, s.cfg.Plugins.DeleteVersion(c.Request().Context(), tenantOf(c), param(c, "name"), version))
 }

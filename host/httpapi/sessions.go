@@ -245,7 +245,7 @@ func tagsOf(headers []string) ([]string, error) {
 			bare, weak := strings.CutPrefix(rest, weakMark)
 			tag, after, ok := strings.Cut(strings.TrimPrefix(bare, `"`), `"`)
 			if !strings.HasPrefix(bare, `"`) || !ok || len(out) == maxTags {
-				return nil, invalid("An entity tag does not read: it is what ETag was, quotes included, or *; at most %d of them", maxTags)
+				return nil, invalid("An entity tag is not valid: send the value of ETag, quotes included, or *; at most %d tags", maxTags)
 			}
 			if rest = after; weak {
 				tag = weakMark + tag

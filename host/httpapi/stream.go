@@ -69,7 +69,7 @@ func (o *streamOptions) parsePosition(q url.Values, lastEventID string) error {
 	if text := q.Get("after_sequence"); q.Has("after_sequence") && !strings.EqualFold(text, "now") {
 		var ok bool
 		if o.from, ok = host.ParsePosition(strings.TrimSpace(text)); !ok {
-			return invalid("Invalid after_sequence: '%s'. It is a number, now, or the position of an event", clip(text))
+			return invalid("Invalid after_sequence: '%s'. It must be a number, now, or the position of an event", clip(text))
 		}
 	}
 	if from, ok := host.ParsePosition(lastEventID); ok && o.sse {
@@ -177,7 +177,7 @@ func (s *Server) openStream(c echo.Context) (*openStream, error) {
 
 // errCut ends a stream whose run continues: the connection is cut, so that the client
 // sees that more events will follow, and reconnects.
-var errCut = errors.New("the stream is cut: its run goes on")
+var errCut = errors.New("the stream is cut: its run continues")
 
 // pump writes events until the stream ends. It returns nil if the client has gone, or if
 // the handler was purged.

@@ -70,7 +70,7 @@ func flagOf(v url.Values, name string, absent bool) (bool, error) {
 	}
 	set, err := strconv.ParseBool(text)
 	if err != nil {
-		return false, invalid("Invalid %s: '%s'. It is true or false", name, clip(text))
+		return false, invalid("Invalid %s: '%s'. It must be true or false", name, clip(text))
 	}
 	return set, nil
 }
@@ -83,7 +83,7 @@ func limitOf(v url.Values, most, def int) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > most {
-		return 0, invalid("Invalid limit: '%s'. It is a number from 1 to %d", clip(text), most)
+		return 0, invalid("Invalid limit: '%s'. It must be a number from 1 to %d", clip(text), most)
 	}
 	return n, nil
 }

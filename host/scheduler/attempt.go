@@ -171,7 +171,7 @@ func (at *attempt) invocation(tok *token) (host.Invocation, error) {
 		return host.Invocation{}, err
 	}
 	o := at.answers.Open()
-	inv, err := m.invocation(at.ss.key, &at.view, o)
+	inv, err := m.Invocation(at.ss.key, &at.view, o)
 	inv.Calls, inv.Token = tok, tok
 	return inv, err
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/handlers"
 	"github.com/weftrun/weft/host/work"
 )
 
@@ -14,7 +15,7 @@ import (
 func (at *attempt) resolve(m *work.Meter, req engine.RunWorkflow) (*engine.StartRun, error) {
 	s, tenant := at.ss.s, at.ss.key.Tenant
 	if req.Session != "" {
-		if err := checkID("session", req.Session); err != nil {
+		if err := handlers.CheckID("session", req.Session); err != nil {
 			return nil, guestError(err)
 		}
 	}
@@ -28,17 +29,17 @@ func (at *attempt) resolve(m *work.Meter, req engine.RunWorkflow) (*engine.Start
 	if err != nil {
 		return nil, childError(err)
 	}
-	if err := mod.checkResources(s.cfg.Resources, tenant); err != nil {
+	if err := mod.CheckResources(s.cfg.Resources, tenant); err != nil {
 		return nil, childError(err)
 	}
 	ev := req.Event
 	if ev.Type == abi.TypeStart {
 		ev.Type = "" // as it is with a client's plain fields
 	}
-	if ev, err = startEventOn(m, s.cfg.Modules, mod, ev); err != nil {
+	if ev, err = mod.StartEvent(m, s.cfg.Modules, ev); err != nil {
 		return nil, childError(err)
 	}
-	t := s.cfg.startOf(tenant, mod, ev)
+	t := mod.Start(s.cfg.Limits, s.cfg.Timeout, tenant, ev)
 	if at.traced != nil {
 		t.Trace = s.cfg.Tracer.Child(at.traced)
 	}

@@ -59,8 +59,7 @@ func (at *attempt) code() (host.Invocation, error) {
 	if err != nil {
 		return host.Invocation{}, err
 	}
-	serves, err := m.serving(at.view.Step)
-	return host.Invocation{Tenant: at.ss.key.Tenant, Digest: serves.Digest, ImageHash: serves.ImageHash, Limits: at.answers.Open().Limits}, err
+	return m.Code(at.ss.key.Tenant, at.view.Step, at.answers.Open().Limits)
 }
 
 // prepare has code prepared, and wakes those who wait for it.

@@ -21,7 +21,7 @@ func (s *Scheduler) AskStart(ctx context.Context, ask host.StartAsk) (release fu
 			return nil, err
 		}
 		version = mod.Digest
-		allowance, bounded = s.cfg.allowance(mod, ask.Wait)
+		allowance, bounded = mod.Patience(ask.Wait, s.cfg.Timeout, s.cfg.StartWait)
 	}
 	bytes := admission.HeldByStart + max(ask.Bytes, 0)
 	s.starts.Look(&s.mu)
@@ -49,22 +49,6 @@ func (s *Scheduler) AskStart(ctx context.Context, ask host.StartAsk) (release fu
 	s.mu.Unlock()
 	return nil, &host.Error{Code: host.CodeOverloaded, RetryAfter: admission.Spread(no.After, ask.RequestID),
 		Message: "The server has too much to do (" + no.Why + "): the request had no effect"}
-}
-
-// allowance is how long a start may wait for its first core; bounded is false if it may
-// wait for ever.
-func (c *Config) allowance(mod Module, wait bool) (d time.Duration, bounded bool) {
-	timeout, set := mod.Graph.Timeout()
-	if !wait {
-		return timeout, set && timeout > 0
-	}
-	if !set {
-		timeout = c.Timeout
-	}
-	if timeout > 0 && (c.StartWait < 0 || timeout < c.StartWait) {
-		return timeout, true
-	}
-	return c.StartWait, c.StartWait >= 0
 }
 
 // letPass counts a start that was admitted until its run counts itself, or it comes to

@@ -181,7 +181,7 @@ func (d *dues) note(at int64) {
 func (d *dues) ask() {
 	until := d.s.now()
 	d.s.mu.Lock()
-	limit := len(d.s.table.sessions) + d.s.calls.book.Sessions() + d.s.table.quarantine.Len() + dueBatch
+	limit := len(d.s.table.sessions) + d.s.calls.Sessions() + d.s.table.quarantine.Len() + dueBatch
 	d.s.mu.Unlock()
 	keys, next, err := d.s.cfg.Store.Due(context.Background(), until, limit)
 	if err != nil {
@@ -199,7 +199,7 @@ func (d *dues) ask() {
 			d.note(until.UnixNano())
 			continue
 		}
-		if d.s.table.sessions[key] == nil && d.s.calls.book.Of(key) == 0 { // else it is known what it waits for
+		if d.s.table.sessions[key] == nil && d.s.calls.Of(key) == 0 { // else it is known what it waits for
 			d.toLoad = append(d.toLoad, key)
 		}
 	}

@@ -3,6 +3,8 @@ package scheduler
 import (
 	"fmt"
 	"slices"
+
+	"github.com/weftrun/weft/host/scheduler/calls"
 )
 
 // Leak names what a scheduler that has nothing to do still holds, or is "".
@@ -28,11 +30,8 @@ func (s *Scheduler) Leak() string {
 			}
 		}
 	}
-	durable := s.cfg.Journal.Durable()
-	for key, pos := range s.reserved.starting {
-		if pos == 0 || pos > durable {
-			return fmt.Sprintf("handler id %s stays reserved", key.handler)
-		}
+	if left := s.reserved.Left(); left != "" {
+		return left
 	}
 	if left := s.keys.Left(); left != "" {
 		return left
@@ -92,8 +91,8 @@ func (s *Scheduler) Quarantined() (n int) {
 }
 
 // leftCalls names the calls of resources that are left.
-func leftCalls(c *caller) string {
-	if open, pools, late := c.book.Left(); open+pools+late > 0 {
+func leftCalls(c *calls.Caller) string {
+	if open, pools, late := c.Left(); open+pools+late > 0 {
 		return fmt.Sprintf("calls of resources are left: %d open, %d pools, %d late", open, pools, late)
 	}
 	return ""

@@ -56,11 +56,7 @@ func (t *table) forgetTenant(tenant string) bool {
 		return false
 	}
 	t.quarantine.Forget(tenant)
-	for key := range t.s.reserved.starting {
-		if key.tenant == tenant {
-			delete(t.s.reserved.starting, key)
-		}
-	}
+	t.s.reserved.Forget(tenant)
 	t.s.keys.Forget(tenant)
 	t.s.cores.budgets.Forget(tenant)
 	t.s.starts.Demand.Forget(tenant)

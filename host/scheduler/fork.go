@@ -41,7 +41,7 @@ func (s *Scheduler) Fork(ctx context.Context, tenant, id string, at uint64) (hos
 
 // forkOf begins the fork of a run in a session of its own.
 func (s *Scheduler) forkOf(ctx context.Context, p *history.Past, runID string) (host.Fork, error) {
-	t := engine.ForkTarget{RunID: s.newID(), HandlerID: s.newID(), At: s.now()}
+	t := engine.ForkTarget{RunID: s.reserved.NewID(), HandlerID: s.reserved.NewID(), At: s.now()}
 	t.Key = host.SessionKey{Tenant: p.Key.Tenant, Session: t.HandlerID}
 	s.cfg.Entropy(t.Seed[:])
 	if was, ok := p.Engine.Record(runID); ok {

@@ -72,7 +72,7 @@ func (st *start) allowed(version string) (host.Limits, error) {
 		mod, err = s.cfg.Modules.Newest(tenant, mod.Graph.Workflow())
 	}
 	if err == nil && mod.Digest == version {
-		return mod.limits(s.cfg.Limits, tenant), nil
+		return mod.Limits(s.cfg.Limits, tenant), nil
 	}
 	if host.CodeOf(err) == host.CodeUnavailable {
 		return host.Limits{}, err
@@ -85,7 +85,7 @@ func (st *start) importOf(ctx context.Context, p *history.Past, held []engine.He
 	s, req := st.s, st.req
 	out := &imported{}
 	if p.Engine.Begun(req.Snapshot.RunID) {
-		out.runID = s.newID()
+		out.runID = s.reserved.NewID()
 	}
 	by := history.HeldByRun{}
 	for _, h := range held {
@@ -129,9 +129,9 @@ func (st *start) fromSnapshot(ctx context.Context) error {
 	} else if !errors.Is(err, host.ErrNotFound) {
 		return host.Unavailable(err)
 	}
-	imp, err := st.read(ctx, host.SessionKey{Tenant: req.Tenant, Session: st.held.session})
+	imp, err := st.read(ctx, host.SessionKey{Tenant: req.Tenant, Session: st.held.Session})
 	if err == nil && imp.runID == "" {
-		req.Event, err = s.startEvent(ctx, req.Tenant, st.mod, req.Event)
+		req.Event, err = s.startEvent(ctx, req.Tenant, &st.mod, req.Event)
 	}
 	if err != nil {
 		return err

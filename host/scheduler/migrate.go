@@ -5,10 +5,10 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/scheduler/history"
+	"github.com/weftrun/weft/host/scheduler/versions"
 )
 
 // A run is moved to another version when three things are so, all at once: no step
@@ -29,7 +29,7 @@ type Rehearsal interface {
 type migration struct {
 	s   *Scheduler
 	req *host.MigrateRequest
-	to  Module // the newest version
+	to  versions.Module // the newest version
 	out host.Migration
 }
 
@@ -89,7 +89,7 @@ func (mg *migration) migrate(ctx context.Context, run *host.Run) error {
 	// A run may do something while its record is played, which is tried again then.
 	const tries = 3
 	for try := 0; ; try++ {
-		m, err := ss.movable(run.RunID, mg.to)
+		m, err := ss.movable(run.RunID, &mg.to)
 		switch {
 		case errors.Is(err, engine.ErrUnknownRun), m != nil && m.version == mg.to.Digest:
 			return nil // it has ended, or has moved
@@ -106,7 +106,7 @@ func (mg *migration) migrate(ctx context.Context, run *host.Run) error {
 		}
 		d := departure(err)
 		for i := 0; i < len(m.parts) && d == nil; i++ {
-			if d, err = mg.s.rehearse(ctx, mg.to, &m.parts[i]); err != nil {
+			if d, err = mg.s.rehearse(ctx, &mg.to, &m.parts[i]); err != nil {
 				return err
 			}
 		}
@@ -145,7 +145,7 @@ func (mg *migration) moveTo(ss *session, m *mover, run *host.Run) (pos uint64, m
 	if err != nil {
 		return 0, false, err
 	}
-	return ss.move(m, mg.to)
+	return ss.move(m, &mg.to)
 }
 
 // departure is that of a run that does not fit.
@@ -167,7 +167,7 @@ type mover struct {
 
 // movable looks at a run. The error says what does not fit; without a mover it is
 // why the run cannot be looked at.
-func (ss *session) movable(runID string, to Module) (*mover, error) {
+func (ss *session) movable(runID string, to *versions.Module) (*mover, error) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	if ss.dead {
@@ -193,7 +193,7 @@ func (ss *session) movable(runID string, to Module) (*mover, error) {
 
 // move moves a run, if it is as it was when it was looked at. One that is blocked
 // goes on.
-func (ss *session) move(m *mover, to Module) (pos uint64, moved bool, err error) {
+func (ss *session) move(m *mover, to *versions.Module) (pos uint64, moved bool, err error) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	// Whatever has changed since the look at the run, another look tells.
@@ -227,13 +227,13 @@ func (ss *session) move(m *mover, to Module) (pos uint64, moved bool, err error)
 
 // rehearse plays an attempt's record to the module of another version that serves
 // its step. It takes a token of the tenant, as any run of a guest.
-func (s *Scheduler) rehearse(ctx context.Context, m Module, p *history.Part) (*host.Departure, error) {
+func (s *Scheduler) rehearse(ctx context.Context, m *versions.Module, p *history.Part) (*host.Departure, error) {
 	// An attempt of an atomic step has no record, and begins anew in any case.
 	if p.View.Atomic {
 		return nil, nil
 	}
 	calls := s.cfg.Rehearse(p.Open, p.Calls, p.Pending)
-	inv, err := m.invocation(p.Key, &p.View, p.Open)
+	inv, err := m.Invocation(p.Key, &p.View, p.Open)
 	if err != nil {
 		return nil, err
 	}
@@ -250,27 +250,4 @@ func (s *Scheduler) rehearse(ctx context.Context, m Module, p *history.Part) (*h
 		d.Step = p.View.Step
 	}
 	return d, nil
-}
-
-// invocation is the sandbox's part of an attempt, but for its calls and its token.
-func (m *Module) invocation(key host.SessionKey, view *engine.Invocation, o engine.AttemptOpen) (host.Invocation, error) {
-	serves, err := m.serving(view.Step)
-	if err != nil {
-		return host.Invocation{}, err
-	}
-	in := abi.StepInput{
-		Step: m.Graph.OwnName(view.Step), Config: serves.Config, Trigger: view.Trigger, List: view.List,
-		Run: abi.RunInfo{
-			Tenant: key.Tenant, Workflow: view.Workflow, RunID: view.RunID, SessionID: key.Session,
-			Invocation: view.ID, Attempt: view.Attempt, Clock: o.Clock, LastError: view.LastError,
-		},
-	}
-	if o.RunID != "" { // it began before its run was forked
-		in.Run.RunID, in.Run.SessionID = o.RunID, o.SessionID
-	}
-	input, err := in.Encode()
-	if err != nil {
-		return host.Invocation{}, err
-	}
-	return host.Invocation{Tenant: key.Tenant, Digest: serves.Digest, ImageHash: serves.ImageHash, Input: input, Clock: o.Clock, Seed: o.Seed, Limits: o.Limits, Prices: o.Prices}, nil
 }

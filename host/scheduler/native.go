@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/abi"
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/scheduler/versions"
 	"github.com/weftrun/weft/host/work"
 )
 
@@ -86,33 +86,16 @@ func (s *Scheduler) clocked(tenant string) (done func()) {
 		took := max(cpu()-began, 0)
 		runtime.UnlockOSThread()
 		s.mu.Lock()
-		s.cores.queue.Owe(tenant, readUnits+uint64(took)*unitsPerNanosecond)
+		s.cores.queue.Owe(tenant, readUnits+uint64(took)*work.UnitsPerNanosecond)
 		s.mu.Unlock()
 	}
 }
 
 // startEvent checks the start event of a request and gives it its type.
-func (s *Scheduler) startEvent(ctx context.Context, tenant string, mod Module, ev abi.Event) (abi.Event, error) {
+func (s *Scheduler) startEvent(ctx context.Context, tenant string, mod *versions.Module, ev abi.Event) (abi.Event, error) {
 	n := s.native(ctx, tenant, checkUnits(len(ev.Body)))
 	defer n.done()
-	return startEventOn(n.Meter, s.cfg.Modules, mod, ev)
-}
-
-// startEventOn is startEvent on a meter.
-func startEventOn(m *work.Meter, modules Modules, mod Module, ev abi.Event) (abi.Event, error) {
-	want := mod.Graph.StartType()
-	if ev.Type == "" {
-		ev.Type = want
-	}
-	if ev.Type != want {
-		return ev, host.Errorf(host.CodeInvalidArgument, "Start event must be a %s, not a %s", want, ev.Type)
-	}
-	if ev.Body == nil {
-		ev.Body = abi.EmptyMap
-	}
-	body, err := modules.PrepareEvent(m, mod.Digest, ev.Type, ev.Body)
-	ev.Body = body
-	return ev, err
+	return mod.StartEvent(n.Meter, s.cfg.Modules, ev)
 }
 
 // postedEvent checks an event that is posted to a run of a version.

@@ -109,10 +109,10 @@ type callNote struct {
 	slot  int
 }
 
-func (c *caller) noteCall(o *calls.Call, version, step string) *callNote {
-	n := &callNote{notes: c.s.cfg.Notes, note: deaths.CoreNote{
+func (s *Scheduler) noteCall(o *calls.Call, call *host.ResourceCall) *callNote {
+	n := &callNote{notes: s.cfg.Notes, note: deaths.CoreNote{
 		Kind: deaths.CoreCall, Tenant: o.Key.Session.Tenant, Session: o.Key.Session.Session, Invocation: o.Key.Invocation, Attempt: o.Attempt,
-		Digest: suspects.Hash(version), Step: suspects.Hash(step),
+		Digest: suspects.Hash(call.User.Digest), Step: suspects.Hash(call.Step),
 	}}
 	n.enter()
 	return n

@@ -2,6 +2,8 @@ package scheduler
 
 import (
 	"context"
+	"log/slog"
+	"time"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
@@ -10,28 +12,12 @@ import (
 	"github.com/weftrun/weft/host/scheduler/calls"
 )
 
-// A call of a resource has its intent in the journal (see package engine). Here it
-// is queued by its grant, made when the intent is durable and the grant has room,
-// and answered by a tick. It pins no session: what is kept of it is its name, and
-// of one under way its payload. So its session may leave memory; whoever answers
-// loads it.
+// The session's part of a call of a resource: its grant, its place in the queue, and its
+// answer. Package calls makes the call.
 //
 // A session that is loaded brings its open calls along. One that is not known here
 // was left open by the server before: it is made again or, in mode fail, answered
 // with an error, as nobody knows what came of it.
-
-// caller makes the calls of resources that sessions wait for, and brings the answers.
-type caller struct {
-	s      *Scheduler
-	spaces calls.Spaces
-	book   calls.Book // guarded by Scheduler.mu
-}
-
-func (c *caller) init(s *Scheduler) {
-	c.s = s
-	c.spaces.Init(calls.SpacesConfig{Store: s.cfg.Store, Resources: s.cfg.Resources, Grow: s.cfg.Quotas.Grow})
-	c.book.Init()
-}
 
 // callOut queues the call for which an invocation waits; found says that the
 // session was just loaded with it. Called with mu held.
@@ -58,27 +44,20 @@ func (ss *session) callOut(inv uint64, found bool) {
 	if o.Space = grant.Space; o.Space != (host.KVSpace{}) {
 		o.Pos = 0 // nothing outside, and its answer comes behind its intent
 	}
+	// In mode fail nobody makes a call a second time that perhaps was made before.
+	if found && call.Mode == host.ResourceFail {
+		o.Known = engine.OutcomeUnknown(call.Resource, "the server ended while the call was under way")
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if o.Space == (host.KVSpace{}) && s.suspicion.waitsForJournal(deaths.CoreCall, call.Version, call.Step) {
 		o.Pos = ss.lastPos
 	}
-	if old := s.calls.book.Find(o.Key); old != nil {
-		if old.Attempt == o.Attempt && old.N == o.N {
-			return
-		}
-		s.calls.book.Drop(old)
-	}
-	// In mode fail nobody makes a call a second time that perhaps was made before.
-	if found && call.Mode == host.ResourceFail {
-		o.Known = engine.OutcomeUnknown(call.Resource, "the server ended while the call was under way")
-	}
 	if later {
 		o.Found = found
-		s.calls.book.Hold(o)
-		s.calls.grantLater(o)
+		s.calls.QueueUngranted(o)
 	} else {
-		s.calls.book.Add(o, grant)
+		s.calls.Queue(o, grant)
 	}
 	s.signal()
 }
@@ -120,20 +99,104 @@ func (at *attempt) granted(resource, method string) (host.ResourceMode, error) {
 	return grant.ModeOf(method), nil
 }
 
-// checkResources refuses a workflow that needs a resource which is not granted.
-func (m *Module) checkResources(from host.Resources, tenant string) error {
-	for _, asked := range m.Graph.Manifest().Resources {
-		decl, _ := m.Graph.Resource(asked.Name) // what all plugins say of it
-		if decl.Optional {
-			continue
-		}
-		user := host.ResourceUser{Tenant: tenant, Workflow: m.Graph.Workflow(), Digest: m.Digest}
-		if _, err := from.Grant(user, decl); err != nil {
-			return host.Errorf(host.CodeOf(err), "workflow '%s' cannot start: %w", user.Workflow, err)
-		}
+// callHost is the scheduler as the caller of resources sees it.
+type callHost struct{ *Scheduler }
+
+// Acquire implements calls.Host.
+func (h callHost) Acquire(ctx context.Context, key host.SessionKey) (calls.Session, error) {
+	ss, err := h.table.acquire(ctx, key, false)
+	if err != nil {
+		return nil, err // not ss: an interface that holds a nil pointer is not nil
 	}
-	return nil
+	return calling{ss}, nil
 }
+
+// RetryAfter implements calls.Host.
+func (h callHost) RetryAfter(key host.SessionKey, after time.Duration) time.Time {
+	return h.table.retryAfter(key, after)
+}
+
+// Note implements calls.Host.
+func (h callHost) Note(o *calls.Call, call *host.ResourceCall) (wait func() (back func()), leave func()) {
+	n := h.noteCall(o, call)
+	return n.wait, n.leave
+}
+
+// CameBack implements calls.Host.
+func (h callHost) CameBack(o *calls.Call) { h.suspicion.cameBack(callKey(o)) }
+
+// Read implements calls.Host.
+func (h callHost) Read(failed bool) { h.reads.note(h.now(), failed) }
+
+// Signal implements calls.Host.
+func (h callHost) Signal() { h.signal() }
+
+// Log implements calls.Host.
+func (h callHost) Log(level slog.Level, message string, o *calls.Call, args ...any) {
+	h.log.session(context.Background(), level, message, o.Key.Session, args)
+}
+
+// calling is a session as the caller of resources sees it.
+type calling struct{ *session }
+
+// Open implements calls.Session.
+func (ss calling) Open(o *calls.Call) (calls.Open, bool) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	call, ok := ss.eng.OutCall(o.Key.Invocation)
+	if !ok || call.Attempt != o.Attempt || call.N != o.N {
+		return calls.Open{}, false
+	}
+	return calls.Open{
+		Call: host.ResourceCall{
+			User: host.ResourceUser{Tenant: ss.key.Tenant, Workflow: call.Workflow, Digest: call.Version},
+			Step: call.Step, RunID: call.RunID, Resource: call.Resource, Method: call.Method,
+			Payload: call.Payload, Key: call.Key, Mode: call.Mode,
+		},
+		Streamed: call.Streamed, Hash: call.Hash, Span: ss.tracedCall(&call),
+	}, true
+}
+
+// Ask implements calls.Session.
+func (ss calling) Ask(o *calls.Call) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if ss.s.calls.Take(o) {
+		ss.callOut(o.Key.Invocation, o.Found)
+	}
+}
+
+// Delta implements calls.Session.
+func (ss calling) Delta(o *calls.Call, d host.ResourceDelta) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	ss.note(engine.ResourceDelta{Invocation: o.Key.Invocation, Attempt: o.Attempt, N: o.N, Delta: d})
+}
+
+// Answer implements calls.Session.
+func (ss calling) Answer(o *calls.Call, value abi.Raw, fail *abi.Error) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	ss.note(engine.ResourceAnswered{Invocation: o.Key.Invocation, Attempt: o.Attempt, N: o.N, Value: value, Err: fail})
+}
+
+// AnswerInside implements calls.Session.
+func (ss calling) AnswerInside(o *calls.Call, answer *host.KVAnswer, write *host.KVWrite) (pos uint64, ok bool) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	var with extras
+	if write != nil {
+		with.kv = []host.KVWrite{*write}
+	}
+	_, pos, err := ss.tick(engine.ResourceAnswered{Invocation: o.Key.Invocation, Attempt: o.Attempt, N: o.N, Value: answer.Value, Err: answer.Err}, with)
+	if err != nil && !tooLate(err) {
+		ss.log(context.Background(), slog.LevelError, "the answer of a resource is refused", "error", err)
+	}
+	return pos, err == nil
+}
+
+// Release implements calls.Session.
+func (ss calling) Release() { ss.release() }
 
 // noResources grants nothing.
 type noResources struct{}

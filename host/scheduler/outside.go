@@ -12,6 +12,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/handlers"
 	"github.com/weftrun/weft/host/scheduler/history"
 	"github.com/weftrun/weft/host/scheduler/idempotency"
 	"github.com/weftrun/weft/host/scheduler/tickets"
@@ -156,7 +157,7 @@ func (e *edit) read(ctx context.Context) error {
 	if err := s.taking(req.Tenant); err != nil {
 		return err
 	}
-	if err := checkID("the name of a session", req.Session); err != nil {
+	if err := handlers.CheckID("the name of a session", req.Session); err != nil {
 		return err
 	}
 	at, err := state.ParsePath(req.Path)

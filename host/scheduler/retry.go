@@ -6,7 +6,9 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/handlers"
 	"github.com/weftrun/weft/host/scheduler/history"
+	"github.com/weftrun/weft/host/scheduler/versions"
 )
 
 // Retry lets a run go on that has failed, or is blocked; see host.Runs.
@@ -102,10 +104,10 @@ func (re *retry) prepare(ctx context.Context) (t engine.Rerun, anew []host.Renew
 	}
 	// It goes on with what new runs get: grants and limits may have changed since it failed.
 	if err == nil {
-		if err := now.checkResources(s.cfg.Resources, key.Tenant); err != nil {
+		if err := now.CheckResources(s.cfg.Resources, key.Tenant); err != nil {
 			return t, nil, err
 		}
-		limits := func(string) (host.Limits, error) { return now.limits(s.cfg.Limits, key.Tenant), nil }
+		limits := func(string) (host.Limits, error) { return now.Limits(s.cfg.Limits, key.Tenant), nil }
 		if err := p.Engine.Limit(limits); err != nil {
 			return t, nil, refused(err)
 		}
@@ -115,11 +117,11 @@ func (re *retry) prepare(ctx context.Context) (t engine.Rerun, anew []host.Renew
 	// The attempts that go on must make the calls of their records with that version, too.
 	// The step that failed begins anew, without a record.
 	if newest {
-		if err := re.rehearse(ctx, now, history.Cast(p.Key, p.Engine, p.Ledger, run.RunID, f.Invocation)); err != nil {
+		if err := re.rehearse(ctx, &now, history.Cast(p.Key, p.Engine, p.Ledger, run.RunID, f.Invocation)); err != nil {
 			return t, nil, err
 		}
 	}
-	target := engine.ForkTarget{Key: key, RunID: s.newID(), HandlerID: run.HandlerID, At: s.now()}
+	target := engine.ForkTarget{Key: key, RunID: s.reserved.NewID(), HandlerID: run.HandlerID, At: s.now()}
 	s.cfg.Entropy(target.Seed[:])
 	if was, ok := p.Engine.Record(run.RunID); ok {
 		target.Trace = s.traceOf(ctx, &was)
@@ -144,7 +146,7 @@ func (re *retry) prepare(ctx context.Context) (t engine.Rerun, anew []host.Renew
 }
 
 // rehearse refuses a version from which an attempt would depart.
-func (re *retry) rehearse(ctx context.Context, m Module, parts []history.Part) error {
+func (re *retry) rehearse(ctx context.Context, m *versions.Module, parts []history.Part) error {
 	for i := range parts {
 		d, err := re.s.rehearse(ctx, m, &parts[i])
 		if err != nil {
@@ -160,11 +162,11 @@ func (re *retry) rehearse(ctx context.Context, m Module, parts []history.Part) e
 // begin begins the run that goes on in the place of one that failed.
 func (re *retry) begin(ctx context.Context, t engine.Rerun) (host.Fork, error) {
 	s, key, failed := re.s, re.key, re.failed
-	st, err := s.reserved.take(ctx, &host.StartRequest{Tenant: key.Tenant, Workflow: failed.Workflow, HandlerID: failed.HandlerID, SessionID: key.Session})
+	st, err := s.reserved.Take(ctx, &host.StartRequest{Tenant: key.Tenant, Workflow: failed.Workflow, HandlerID: failed.HandlerID, SessionID: key.Session})
 	if err != nil {
 		return host.Fork{}, err
 	}
-	defer st.unreserve()
+	defer st.GiveBack()
 	if err := re.latest(ctx); err != nil {
 		return host.Fork{}, err
 	}
@@ -179,7 +181,7 @@ func (re *retry) begin(ctx context.Context, t engine.Rerun) (host.Fork, error) {
 	ss.mu.Lock()
 	run, pos, err := ss.rerun(failed, t)
 	ss.mu.Unlock()
-	st.pos = pos
+	st.Pos = pos
 	if err != nil {
 		if errors.Is(err, errDead) {
 			return host.Fork{}, history.ErrNoHandler
@@ -197,7 +199,7 @@ func (ss *session) rerun(failed *host.Run, t engine.Rerun) (host.Run, uint64, er
 	latest, active, _ := ss.eng.HandlerRun(failed.HandlerID)
 	switch {
 	case active:
-		return host.Run{}, 0, alreadyRunning(failed.HandlerID)
+		return host.Run{}, 0, handlers.AlreadyRunning(failed.HandlerID)
 	case latest != failed.RunID:
 		return host.Run{}, 0, notLatest(failed)
 	}

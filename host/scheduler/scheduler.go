@@ -8,15 +8,15 @@
 // Everything that needs no session in memory has a package of its own below: fair (tokens,
 // budgets, timers, goroutines), admission (who may begin), calls (of resources),
 // idempotency (repeated requests), suspects (what ends the process), quarantine, downtime,
-// retention, tickets (for writes), and history (what is stored, read without a session).
+// retention, tickets (for writes), versions (of workflows), handlers (their ids), and history (what is stored, read without a session).
 // Here are the sessions, their ticks and attempts, and components that join them to those
 // packages:
 //
 //	table      sessions in memory, loaded and evicted       dues       timers, sessions that are due
-//	reserved   ids of handlers that are about to start      mailer     messages between sessions
-//	cores      who gets a core                              calls      of resources
+//	mailer     messages between sessions                    calls      of resources
+//	cores      who gets a core                              life       of this server: marks, stopping
 //	gate       starts and events of clients enter           suspicion  what is suspected, tried alone
-//	starts     how long a start would wait                  life       of this server: marks, stopping
+//	starts     how long a start would wait
 //
 // # Protocol
 //
@@ -33,7 +33,7 @@
 // Invariants:
 //
 //  1. Lock order: a session's mutex before the scheduler's, and that before the mutexes
-//     of the idempotency keys, the sweeper, the spaces of calls and the counts of reads,
+//     of the idempotency keys, the reserved handlers, the sweeper, the spaces of calls and the counts of reads,
 //     which take none of these. No I/O and no guest under any of them.
 //  2. Who uses a session pins it; a session without pins, open attempts and
 //     un-durable entries may leave memory.
@@ -65,11 +65,14 @@ import (
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/scheduler/admission"
+	"github.com/weftrun/weft/host/scheduler/calls"
 	"github.com/weftrun/weft/host/scheduler/downtime"
 	"github.com/weftrun/weft/host/scheduler/fair"
+	"github.com/weftrun/weft/host/scheduler/handlers"
 	"github.com/weftrun/weft/host/scheduler/history"
 	"github.com/weftrun/weft/host/scheduler/idempotency"
 	"github.com/weftrun/weft/host/scheduler/retention"
+	"github.com/weftrun/weft/host/scheduler/versions"
 	"github.com/weftrun/weft/host/state"
 	"github.com/weftrun/weft/host/work"
 )
@@ -98,61 +101,6 @@ type Store interface {
 	downtime.Store
 	idempotency.Store
 	host.KVStore
-}
-
-// Module is a version of a workflow: a module, or several that it is composed
-// of.
-type Module struct {
-	Digest    string // runs are held to it
-	ImageHash string
-	Graph     *engine.Graph
-	Plugin    string // its name; ByDigest need not know it
-	// Plugins names those that it is composed of, and Step finds what serves a
-	// step of it. Step is nil if this module serves all.
-	Plugins []string
-	Step    func(name string) (m StepModule, ok bool)
-}
-
-// StepModule is what serves a step of a composed workflow.
-type StepModule struct {
-	Digest    string
-	ImageHash string
-	Config    abi.Raw // what the step is configured with; nil: nothing
-}
-
-// serving gives what serves a step.
-func (m *Module) serving(step string) (StepModule, error) {
-	if m.Step == nil {
-		return StepModule{Digest: m.Digest, ImageHash: m.ImageHash}, nil
-	}
-	s, ok := m.Step(step)
-	if !ok {
-		return s, host.Errorf(host.CodeInternal, "no plugin of workflow version %s serves step %s", m.Digest, step)
-	}
-	return s, nil
-}
-
-// limits gives the limits of a run that starts now.
-func (m *Module) limits(t *limit.Table, tenant string) host.Limits {
-	if m.Step == nil {
-		return t.Limits(tenant, m.Plugin)
-	}
-	return t.Composed(tenant, m.Graph.Workflow(), m.Plugins...)
-}
-
-// Modules gives the versions of workflows. Errors are [*host.Error]s.
-type Modules interface {
-	// Starting is called before Newest for a run, and done when the journal has
-	// the run's first entry, or will not have it: until then no version may go.
-	Starting() (done func())
-	// Newest is what a new run of a workflow takes.
-	Newest(tenant, workflow string) (Module, error)
-	// ByDigest gives any stored version.
-	ByDigest(digest string) (Module, error)
-	// PrepareEvent checks an event from outside against its type's schema and
-	// gives the body as steps are to see it. What that takes is charged to the meter;
-	// an error of the meter's hook comes back as it is.
-	PrepareEvent(m *work.Meter, digest, typ string, body abi.Raw) (abi.Raw, error)
 }
 
 // Live is what the answers to an attempt's host calls are made from and act on.
@@ -205,7 +153,7 @@ type Observer interface {
 type Config struct {
 	Journal Journal
 	Store   Store
-	Modules Modules
+	Modules versions.Source
 	Streams history.Streams
 	Sandbox host.Sandbox
 	// Answers makes the answers of an attempt from its first entry and its record so
@@ -330,22 +278,22 @@ type Scheduler struct {
 
 	death deaths.DeathClass // how the process before ended
 
-	past *history.Reader
-	keys *idempotency.Keys // of requests that may be repeated
-	old  *retention.Sweeper
+	past     *history.Reader
+	keys     *idempotency.Keys      // of requests that may be repeated
+	reserved *handlers.Reservations // ids of handlers that are about to start
+	old      *retention.Sweeper
 
 	log   logger
 	reads readCounts // has a mutex of its own
 
-	mu        sync.Mutex // guards what follows, and what its types say
-	table     table      // sessions in memory
-	reserved  reservations
+	mu        sync.Mutex       // guards what follows, and what its types say
+	table     table            // sessions in memory
 	cores     cores            // who gets a core
 	gate      admission.Gate   // for starts and events of clients
 	starts    admission.Starts // which starts are admitted
 	dues      dues             // when sessions have something to do by themselves
 	mailer    mailer           // messages between sessions
-	calls     caller           // of resources; has a part that mu does not guard
+	calls     calls.Caller     // of resources; has a part that mu does not guard
 	suspicion suspicion        // of what ends the process
 	life      life             // of this server
 	counters  Counters
@@ -430,7 +378,7 @@ func newScheduler(ctx context.Context, cfg Config) *Scheduler {
 		Store: cfg.Store, Journal: cfg.Journal, Limits: cfg.Limits, Drop: s.table.dropFrom, Done: s.signal, Now: cfg.Now, Clock: s.now, Log: cfg.Log,
 	})
 	s.table.init(s)
-	s.reserved = reservations{s: s, starting: map[handlerKey]uint64{}}
+	s.reserved = handlers.New(handlers.Config{Store: cfg.Store, Durable: cfg.Journal.Durable, Now: s.now, Entropy: cfg.Entropy})
 	s.cores.init(s)
 	s.starts.Init(admission.Config{Limits: cfg.Limits, Cores: &s.cores.queue, Budget: s.cores.budgets.Rate, Now: cfg.Now, Memory: cfg.Memory})
 	s.gate.Init(admission.GateConfig{
@@ -438,7 +386,10 @@ func newScheduler(ctx context.Context, cfg Config) *Scheduler {
 		Lock: &s.mu, Open: s.taking, Stopped: s.stopped,
 	})
 	s.dues.s, s.mailer.s, s.suspicion.s, s.life.s = s, s, s, s
-	s.calls.init(s)
+	s.calls.Init(calls.CallerConfig{
+		Host: callHost{s}, Lock: &s.mu, Resources: cfg.Resources, Store: cfg.Store, Grow: cfg.Quotas.Grow, Durable: cfg.Journal.Durable,
+		Clock: cfg.Now, Now: s.now, Tracer: cfg.Tracer,
+	})
 	s.setDuties()
 	return s
 }
@@ -460,7 +411,7 @@ func (s *Scheduler) Counters() Counters {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.counters
-	c.Counts, c.Lined, c.Shed = s.starts.Counts, s.gate.Lined, s.gate.Shed
+	c.Counts, c.Lined, c.Shed, c.Calls = s.starts.Counts, s.gate.Lined, s.gate.Shed, s.calls.Made
 	c.Unnoted = s.cfg.Notes.Unnoted()
 	return c
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/weftrun/weft/host/hostcall"
 	"github.com/weftrun/weft/host/journal"
 	"github.com/weftrun/weft/host/scheduler"
+	"github.com/weftrun/weft/host/scheduler/versions"
 	"github.com/weftrun/weft/host/store/memory"
 	"github.com/weftrun/weft/host/stream"
 	"github.com/weftrun/weft/host/work"
@@ -405,7 +406,7 @@ func newSimModules(tb testing.TB, manifests map[string]string) simModules {
 	return m
 }
 
-func (m simModules) Newest(_, workflow string) (scheduler.Module, error) {
+func (m simModules) Newest(_, workflow string) (versions.Module, error) {
 	newest := workflow
 	for digest := range m {
 		if strings.HasPrefix(digest, workflow+"@") && digest > newest {
@@ -417,12 +418,12 @@ func (m simModules) Newest(_, workflow string) (scheduler.Module, error) {
 
 func (m simModules) Starting() (done func()) { return func() {} }
 
-func (m simModules) ByDigest(digest string) (scheduler.Module, error) {
+func (m simModules) ByDigest(digest string) (versions.Module, error) {
 	g, ok := m[digest]
 	if !ok {
-		return scheduler.Module{}, host.Errorf(host.CodeNotFound, "no workflow %s", digest)
+		return versions.Module{}, host.Errorf(host.CodeNotFound, "no workflow %s", digest)
 	}
-	return scheduler.Module{Digest: digest, Graph: g, Plugin: digest + "-plugin"}, nil
+	return versions.Module{Digest: digest, Graph: g, Plugin: digest + "-plugin"}, nil
 }
 
 func (m simModules) PrepareEvent(_ *work.Meter, _, _ string, body abi.Raw) (abi.Raw, error) {

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 
-	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/handlers"
 	"github.com/weftrun/weft/host/scheduler/idempotency"
+	"github.com/weftrun/weft/host/scheduler/versions"
 )
 
 // start is a start of a run on its way from the request to the run's first entry:
@@ -19,9 +20,9 @@ import (
 type start struct {
 	s     *Scheduler
 	req   *host.StartRequest
-	claim *idempotency.Claim // of the request's key; nil: it has none
-	mod   Module             // that the run takes
-	held  *reservation       // of the handler's id
+	claim *idempotency.Claim    // of the request's key; nil: it has none
+	mod   versions.Module       // that the run takes
+	held  *handlers.Reservation // of the handler's id
 
 	// Of a run that has begun. Its session is pinned.
 	ss  *session
@@ -49,7 +50,7 @@ func (s *Scheduler) Start(ctx context.Context, req host.StartRequest) (host.Run,
 		return host.Run{}, err
 	}
 	defer st.ss.release()
-	defer st.held.unreserve()
+	defer st.held.GiveBack()
 	if !req.Wait {
 		if err := s.cfg.Journal.Wait(ctx, st.pos); err != nil {
 			return host.Run{}, host.Unavailable(err)
@@ -85,7 +86,7 @@ func (st *start) admit(ctx context.Context) error {
 // begin checks the start and makes it.
 func (st *start) begin(ctx context.Context) (err error) {
 	s, req := st.s, st.req
-	if err := checkStart(req); err != nil {
+	if err := handlers.CheckStart(req); err != nil {
 		return err
 	}
 	if err := s.cfg.Quotas.Ready(ctx, req.Tenant); err != nil {
@@ -94,16 +95,16 @@ func (st *start) begin(ctx context.Context) (err error) {
 	if st.mod, err = s.cfg.Modules.Newest(req.Tenant, req.Workflow); err != nil {
 		return err
 	}
-	if err := st.mod.checkResources(s.cfg.Resources, req.Tenant); err != nil {
+	if err := st.mod.CheckResources(s.cfg.Resources, req.Tenant); err != nil {
 		return err
 	}
 	// The event of a snapshot is looked at only if no run in it goes on.
 	if req.Snapshot == nil {
-		if req.Event, err = s.startEvent(ctx, req.Tenant, st.mod, req.Event); err != nil {
+		if req.Event, err = s.startEvent(ctx, req.Tenant, &st.mod, req.Event); err != nil {
 			return err
 		}
 	}
-	if st.held, err = s.reserved.take(ctx, req); err != nil {
+	if st.held, err = s.reserved.Take(ctx, req); err != nil {
 		return err
 	}
 	if req.Snapshot != nil {
@@ -111,9 +112,9 @@ func (st *start) begin(ctx context.Context) (err error) {
 	} else {
 		err = st.inSession(ctx)
 	}
-	st.held.pos = st.pos
+	st.held.Pos = st.pos
 	if err != nil {
-		st.held.unreserve()
+		st.held.GiveBack()
 	}
 	return err
 }
@@ -138,9 +139,9 @@ func (st *start) inSession(ctx context.Context) error {
 
 // session pins the session of the start.
 func (st *start) session(ctx context.Context) (*session, error) {
-	key := host.SessionKey{Tenant: st.req.Tenant, Session: st.held.session}
-	if st.held.private {
-		st.held.private = false // from now on others may know it
+	key := host.SessionKey{Tenant: st.req.Tenant, Session: st.held.Session}
+	if st.held.Private {
+		st.held.Private = false // from now on others may know it
 		if ss := st.s.table.begin(key); ss != nil {
 			return ss, nil
 		}
@@ -151,14 +152,14 @@ func (st *start) session(ctx context.Context) (*session, error) {
 // tick ticks the run's start. The session stays pinned by it.
 func (st *start) tick(ctx context.Context, ss *session) error {
 	s, req := st.s, st.req
-	t := s.cfg.startOf(req.Tenant, st.mod, req.Event)
-	t.RunID, t.HandlerID, t.Queue = s.newID(), req.HandlerID, req.OnBusy == host.OnBusyQueue
+	t := st.mod.Start(s.cfg.Limits, s.cfg.Timeout, req.Tenant, req.Event)
+	t.RunID, t.HandlerID, t.Queue = s.reserved.NewID(), req.HandlerID, req.OnBusy == host.OnBusyQueue
 	t.Trace = s.traceOf(ctx, nil)
 	s.cfg.Entropy(t.Seed[:])
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	if _, active, _ := ss.eng.HandlerRun(req.HandlerID); active {
-		return alreadyRunning(req.HandlerID)
+		return handlers.AlreadyRunning(req.HandlerID)
 	}
 	if req.OnBusy == host.OnBusyReject && ss.eng.Active() > 0 {
 		return host.Errorf(host.CodeConflict, "session '%s' is busy", ss.key.Session)
@@ -195,18 +196,6 @@ func (ss *session) endOf(runID string, wait bool) chan ended {
 	end := make(chan ended, 1)
 	ss.ended[runID] = append(ss.ended[runID], end)
 	return end
-}
-
-// startOf is a start with all that the workflow and the settings say of it.
-func (c *Config) startOf(tenant string, mod Module, ev abi.Event) engine.StartRun {
-	t := engine.StartRun{
-		Version: mod.Digest, Event: ev, Timeout: int64(max(c.Timeout, 0)), Work: true,
-		Limits: mod.limits(c.Limits, tenant),
-	}
-	if d, set := mod.Graph.Timeout(); set {
-		t.Timeout, t.Work = int64(d), false
-	}
-	return t
 }
 
 // repeat answers a start that was made before with its run, as it is now; if the request

@@ -48,7 +48,7 @@ func (s *Scheduler) setDuties() {
 		{s.suspicion.work, true},
 		{s.cores.backoffOver, false},
 		{s.mailer.work, false},
-		{s.calls.work, false},
+		{s.calls.Work, false},
 		{s.admitWaiting, true},
 		{s.cores.grant, false},
 		{s.table.evict, false},
@@ -136,7 +136,7 @@ func (s *Scheduler) stop(grace time.Duration) error {
 		// What still runs stays open in the journal, and goes on at the next start.
 		case <-expired:
 			s.cancelRunning()
-			s.calls.cancel()
+			s.calls.Cancel()
 			expired = nil
 		}
 	}

@@ -167,14 +167,14 @@ func (h trialHost) RunAlone(at *attempt) (work func(), most time.Duration) {
 
 // CallAlone implements suspects.Host.
 func (h trialHost) CallAlone(key deaths.CoreKey) (work func(), there bool) {
-	o := h.calls.book.Find(calls.Key{Session: host.SessionKey{Tenant: key.Tenant, Session: key.Session}, Invocation: key.Invocation})
+	o := h.calls.Find(calls.Key{Session: host.SessionKey{Tenant: key.Tenant, Session: key.Session}, Invocation: key.Invocation})
 	if o == nil || !o.Queued() {
 		return nil, false
 	}
 	if o.Pos > h.cfg.Journal.Durable() {
 		return nil, true
 	}
-	return h.calls.begin(o), true
+	return h.calls.Begin(o), true
 }
 
 // Load implements suspects.Host.
@@ -221,7 +221,7 @@ func (u *suspicion) find(key deaths.CoreKey) (blame, there bool, pos uint64) {
 		blame = true
 		_, pos, err = ss.tick(engine.Block{RunID: view.RunID, Reason: suspects.Reason(&sus, view.Step, s.death)}, extras{})
 		if key.Kind == deaths.CoreCall {
-			s.calls.takeBack(ss.key, key.Invocation) // until the run is resumed
+			s.calls.TakeBack(ss.key, key.Invocation) // until the run is resumed
 		}
 	}
 	ss.mu.Unlock()

@@ -178,13 +178,7 @@ func (t *table) evict(now time.Time) (work []func(), next time.Time) {
 		}
 	}
 	t.s.keys.Prune(durable)
-	if len(t.s.reserved.starting) > maxBarriers {
-		for key, pos := range t.s.reserved.starting {
-			if pos != 0 && pos <= durable {
-				delete(t.s.reserved.starting, key)
-			}
-		}
-	}
+	t.s.reserved.Prune(durable)
 	return nil, next
 }
 
@@ -196,7 +190,7 @@ func (t *table) forget(ss *session) {
 		t.s.starts.Demand.Gone(w)
 	}
 	t.s.counters.Evicted++
-	if t.s.calls.book.Of(ss.key) > 0 {
+	if t.s.calls.Of(ss.key) > 0 {
 		return // the store does not know of its timer, as it waits for more
 	}
 	t.s.dues.timers.Remove(ss.key)
@@ -223,7 +217,7 @@ func (t *table) ensure(key host.SessionKey, complaint string, use func(*session)
 		}
 		again := t.retryAfter(key, retryLoad)
 		t.s.mu.Lock()
-		if t.s.calls.book.Of(key) > 0 { // askDue would pass it over
+		if t.s.calls.Of(key) > 0 { // askDue would pass it over
 			t.s.dues.timers.Set(key, again.UnixNano())
 		} else {
 			t.s.dues.note(again.UnixNano())

@@ -157,7 +157,7 @@ func (ss *session) carryOut(cmds []engine.Command) (over bool) {
 			ss.tellSuspended(c)
 			delete(ss.suspended, c.Invocation)
 			ss.abandon(c.Invocation, c.Held)
-			ss.s.calls.takeBack(ss.key, c.Invocation)
+			ss.s.calls.TakeBack(ss.key, c.Invocation)
 		case engine.CallOut:
 			ss.callOut(c.Invocation, false)
 		case engine.RunChanged:

@@ -11,6 +11,7 @@ import (
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/scheduler/history"
+	"github.com/weftrun/weft/host/scheduler/versions"
 	"github.com/weftrun/weft/host/state"
 )
 
@@ -62,12 +63,14 @@ func holding(t *testing.T) (ss *session, holder, waiter *attempt) {
 
 // oneGraph are modules that all have one graph.
 type oneGraph struct {
-	Modules
+	versions.Source
 	graph *engine.Graph
 }
 
-// ByDigest implements Modules.
-func (m oneGraph) ByDigest(string) (Module, error) { return Module{Graph: m.graph}, nil }
+// ByDigest implements versions.Source.
+func (m oneGraph) ByDigest(string) (versions.Module, error) {
+	return versions.Module{Graph: m.graph}, nil
+}
 
 func pathN(t *testing.T) state.Path {
 	t.Helper()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weftrun/weft/host/deaths"
 	"github.com/weftrun/weft/host/scheduler/fair"
+	"github.com/weftrun/weft/host/work"
 )
 
 // token is the right of one run of a guest to use a core; it implements
@@ -106,9 +107,6 @@ func (t *token) alone() bool {
 	return trials != nil && t.at != nil && trials.Runs(t.at.suspectKey())
 }
 
-// unitsPerNanosecond is how much a core is taken to do.
-const unitsPerNanosecond = 3
-
 // Work implements [host.Worker].
 func (t *token) Work(units uint64) error {
 	t.ahead += units
@@ -146,7 +144,7 @@ func (t *token) measured() {
 	runtime.UnlockOSThread()
 	t.measures = false
 	// Less time than the units say gives nothing back: the prices are what the tenant pays.
-	if units := uint64(took) * unitsPerNanosecond; units > t.since {
+	if units := uint64(took) * work.UnitsPerNanosecond; units > t.since {
 		t.cost += units - t.since
 	}
 	if underpriced(took, t.since) {
@@ -159,7 +157,7 @@ func (t *token) measured() {
 // something else in between.
 func underpriced(took time.Duration, units uint64) bool {
 	const far = 10
-	return took > time.Millisecond && uint64(took)*unitsPerNanosecond > far*units
+	return took > time.Millisecond && uint64(took)*work.UnitsPerNanosecond > far*units
 }
 
 // acquire waits for a token in the tenant's queue, for a run that is none of an

@@ -59,7 +59,7 @@ type Front interface {
 	// Take takes the host away: requests that come, and those that wait, are answered
 	// with why. It returns when the host's requests have ended, or ctx's error.
 	Take(ctx context.Context, why *host.Error) error
-	// Shutdown stops taking requests and ends those under way.
+	// Shutdown stops taking requests and ends those in progress.
 	Shutdown(ctx context.Context) error
 }
 
@@ -76,7 +76,7 @@ type Config[H Host] struct {
 	Store string
 	// Volatile says that a failed store has lost its content, so it is not opened again.
 	Volatile bool
-	// Grace is how long requests under way may take when the host is taken away.
+	// Grace is how long requests in progress may take when the host is taken away.
 	Grace time.Duration
 	Log   *slog.Logger
 }
@@ -210,7 +210,7 @@ func (s *Server[H]) retire(ctx context.Context, failed H) {
 	within, cancel := context.WithTimeout(ctx, s.cfg.Grace)
 	defer cancel()
 	if err := s.cfg.Front.Take(within, errReopening); err != nil {
-		s.cfg.Log.Warn("some requests are still under way", "error", err)
+		s.cfg.Log.Warn("some requests are still in progress", "error", err)
 	}
 	if err := failed.Close(context.WithoutCancel(ctx)); err != nil {
 		s.cfg.Log.Debug("the failed store does not close cleanly", "error", err)

@@ -16,6 +16,8 @@ import (
 const (
 	// Look is the number of units between two calls of a meter's hook: about 0.1 ms.
 	Look = 300_000
+	// UnitsPerNanosecond is the number of units that a core is assumed to do in a nanosecond.
+	UnitsPerNanosecond = 3
 	// Piece is the longest work, in units, that holds a core without yielding: about 5
 	// ms. A hook that holds a run token yields to others that often.
 	Piece = 15_000_000

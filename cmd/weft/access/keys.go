@@ -100,7 +100,7 @@ The roles; each includes the ones above it:
 		case !host.Role(role).Known():
 			return cli.Usage("--role %q: use read, run, deploy or admin", role)
 		case expires < 0:
-			return cli.Usage("--expires %s: it is a time from now", expires)
+			return cli.Usage("--expires %s: must be a time from now", expires)
 		}
 		req := host.KeyRequest{Role: host.Role(role), Name: name}
 		if expires > 0 {
@@ -159,7 +159,7 @@ func newRotateKey() *cobra.Command {
 	cmd.Flags().DurationVar(&grace, "grace", 0, "`TIME` for which the old secret still works, such as 1h")
 	return remote.Command(cmd, func(ctx context.Context, r *remote.Conn, args []string) error {
 		if grace < 0 {
-			return cli.Usage("--grace %s: it is a time from now", grace)
+			return cli.Usage("--grace %s: must be a time from now", grace)
 		}
 		k, secret, err := r.RotateKey(ctx, args[0], grace)
 		return printSecret(r, &k, secret, unknownKey(r, err, args[0]))

@@ -57,7 +57,7 @@ func login(cmd *cobra.Command, server, name string) error {
 		return err
 	}
 	if keyless {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s asks for no key: its address alone is kept\n", server)
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s needs no key: only its address is stored\n", server)
 	} else if plain(server) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "note: %s is not encrypted: others on the network can read the key\n", server)
 	}
@@ -99,7 +99,7 @@ func tryKey(ctx context.Context, server, key string) error {
 	defer c.Close()
 	_, err = c.Workflows(ctx)
 	if host.CodeOf(err) == host.CodeUnauthenticated {
-		return fmt.Errorf("%s does not take this key", server)
+		return fmt.Errorf("%s does not accept this key", server)
 	}
 	return err
 }

@@ -39,7 +39,7 @@ with the role admin.`,
 	f.BoolVar(&o.values, "values", false, "show the values too, as JSON")
 	return remote.Command(cmd, func(ctx context.Context, r *remote.Conn, args []string) error {
 		if o.limit < 1 || o.limit > remote.MaxPage {
-			return cli.Usage("--limit %d: it is a number from 1 to %d; --all lists all there are", o.limit, remote.MaxPage)
+			return cli.Usage("--limit %d: must be a number from 1 to %d; --all lists everything", o.limit, remote.MaxPage)
 		}
 		prefix := ""
 		if len(args) > 1 {

@@ -93,11 +93,11 @@ Exit codes: 0 all runs completed; 1 nothing could be measured, or it was interru
 func (o *benchOptions) check() error {
 	switch {
 	case o.clients < 1 || o.clients > benchMaxClients:
-		return cli.Usage("--clients %d: it is a number from 1 to %d", o.clients, benchMaxClients)
+		return cli.Usage("--clients %d: must be a number from 1 to %d", o.clients, benchMaxClients)
 	case o.runs < 0 || o.duration < 0 || o.warmUp < 0:
-		return cli.Usage("--runs, --duration and --warm-up are not negative")
+		return cli.Usage("--runs, --duration and --warm-up must not be negative")
 	case o.runs > 0 && o.duration > 0:
-		return cli.Usage("--runs and --duration each say when the load ends: give one of both")
+		return cli.Usage("--runs and --duration each end the load: give only one")
 	case len(o.plugins) > 0 && o.data == "":
 		return cli.Usage("--plugin uploads to the server of --data: use 'weft push' for a running server")
 	}

@@ -67,7 +67,7 @@ func Read(file string) (*caseFile, error) {
 	text, err := cli.ReadAtMost(file, maxCaseFile)
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("%s is not there: it holds the cases, as {\"cases\": [{\"name\": \"...\", \"start\": {}, \"result\": ...}]}", file)
+			return nil, fmt.Errorf("%s does not exist: it must hold the cases, as {\"cases\": [{\"name\": \"...\", \"start\": {}, \"result\": ...}]}", file)
 		}
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func Read(file string) (*caseFile, error) {
 		return nil, fmt.Errorf("%s%s: %s", file, lineOf(text, d, err), decodeFault(err))
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s%s: something follows the object that holds the cases", file, lineAt(text, d.InputOffset()))
+		return nil, fmt.Errorf("%s%s: unexpected text after the object with the cases", file, lineAt(text, d.InputOffset()))
 	}
 	return &f, f.check(file)
 }
@@ -122,7 +122,7 @@ func decodeFault(err error) string {
 		return fmt.Sprintf("there is no %q: %s", field, cli.Meant(field, caseKeys(), "a case has "+strings.Join(keysOf(testCase{}), ", ")))
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return "the JSON breaks off"
+		return "the JSON is incomplete"
 	}
 	return strings.TrimPrefix(err.Error(), "json: ")
 }
@@ -135,9 +135,8 @@ func caseKeys() []string {
 // keysOf lists the JSON keys of a struct.
 func keysOf(v any) []string {
 	var keys []string
-	t := reflect.TypeOf(v)
-	for i := range t.NumField() {
-		key, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+	for field := range reflect.TypeOf(v).Fields() {
+		key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		keys = append(keys, key)
 	}
 	return keys
@@ -199,11 +198,11 @@ func (c *testCase) differences(h *happened) []string {
 	add := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	switch {
 	case h.asked > 0:
-		add("the run asks, and the case has no further answers: it needs %d", len(c.Answers)+h.asked)
+		add("the run asks, but the case has no answers left: it needs %d", len(c.Answers)+h.asked)
 	case c.Error == nil && h.err != nil:
 		add("error: the run failed with the code %s: %s%s", h.err.Code, h.err.Message, cure(h.err.Code, h.err.Message))
 	case c.Error != nil && h.err == nil:
-		add("error: the run was to fail%s, and completed with %s", withCode(c.Error.Code), h.result)
+		add("error: the run should have failed%s, but completed with %s", withCode(c.Error.Code), h.result)
 	case c.Error != nil:
 		if c.Error.Code != "" && c.Error.Code != h.err.Code {
 			add("error.code:\n    want %s\n    have %s (%s)", c.Error.Code, h.err.Code, h.err.Message)
@@ -239,7 +238,7 @@ func absent(want, have []Event) []string {
 		if found {
 			continue
 		}
-		text := fmt.Sprintf("stream: event %d, %s, did not come%s; the stream was", i+1, w.Text(), after(i))
+		text := fmt.Sprintf("stream: event %d, %s, did not occur%s; the stream was", i+1, w.Text(), after(i))
 		for _, h := range have {
 			text += "\n    " + h.Text()
 		}

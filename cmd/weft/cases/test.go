@@ -203,7 +203,7 @@ func (f *caseFile) upload(ctx context.Context, r *remote.Conn, file, name, modul
 		return name, nil
 	}
 	if info.Workflow == "" {
-		return "", fmt.Errorf("%s is a part, and makes no workflow by itself: name one by \"workflow\" in %s, or test it within a plugin that has all steps", module, file)
+		return "", fmt.Errorf("%s is a part and defines no workflow: name one by \"workflow\" in %s, or test it within a plugin that has all steps", module, file)
 	}
 	return info.Workflow, nil
 }

@@ -52,7 +52,7 @@ and then renamed. It does not contain compiled code: a server compiles the modul
 
 func backup(ctx context.Context, o backupOptions, file string, out, errs io.Writer) (err error) {
 	if _, err := os.Stat(file); err == nil && !o.force {
-		return fmt.Errorf("%s is there already: give another name, or --force to replace it", file)
+		return fmt.Errorf("%s already exists: use another name, or --force to replace it", file)
 	}
 	s, err := sqlite.OpenToCopy(o.data)
 	if err != nil {
@@ -169,10 +169,10 @@ func verifier(ctx context.Context, o backupOptions, view *screen.Bar, errs io.Wr
 		}, view.Show)
 		view.Clear()
 		if err != nil && ctx.Err() == nil {
-			err = fmt.Errorf("%w; --no-verify leaves the check out", err)
+			err = fmt.Errorf("%w; --no-verify skips the check", err)
 		}
 		if err == nil && sum.Faults > 0 {
-			err = fmt.Errorf("%w: %s, and no copy was kept; --no-verify makes one all the same", errFaulty, screen.Counted(uint64(sum.Faults), "fault"))
+			err = fmt.Errorf("%w: %s, and no copy was kept; --no-verify makes one anyway", errFaulty, screen.Counted(uint64(sum.Faults), "fault"))
 		}
 		return err
 	}, sum

@@ -26,7 +26,7 @@ import (
 const exitUnchecked = 2
 
 // errFaulty is returned if a check finds faults.
-var errFaulty = errors.New("what is stored is not clean")
+var errFaulty = errors.New("the check has failed")
 
 // checkOptions are the flags of `weft check`.
 type checkOptions struct {
@@ -65,7 +65,7 @@ Exit codes: 0 clean, 1 faults were found, 2 the check could not be made.`,
 			err := check(cmd.Context(), o, args, cmd.OutOrStdout(), cmd.ErrOrStderr())
 			var coded *cli.ExitError
 			if err != nil && !errors.As(err, &coded) {
-				err = cli.Exit(exitUnchecked, fmt.Errorf("the check could not be made: %w", err))
+				err = cli.Exit(exitUnchecked, fmt.Errorf("the check could not be completed: %w", err))
 			}
 			return err
 		},
@@ -131,7 +131,7 @@ func unreadableFile(report *report, o checkOptions, args []string) error {
 		return nil
 	}
 	err = errors.Join(report.fault(audit.Fault{Code: audit.Unreadable, What: err.Error(),
-		Advice: "the disk, or what connects it, does not work: repair that first; nothing is known to be damaged"}),
+		Advice: "the disk or its connection does not work: repair it first; nothing is known to be damaged"}),
 		report.end(audit.Summary{Faults: 1}, nil))
 	return errors.Join(err, cli.Exit(cli.ExitFailed, fmt.Errorf("%w: 1 fault", errFaulty)))
 }
@@ -139,7 +139,7 @@ func unreadableFile(report *report, o checkOptions, args []string) error {
 // noteFiles reports what is worth knowing but is not a fault.
 func noteFiles(errs io.Writer, s *sqlite.Store) {
 	if has, newest := s.Schemas(); has < newest {
-		fmt.Fprintf(errs, "schema %d, this version has %d: a start of the server brings the database up to date\n", has, newest)
+		fmt.Fprintf(errs, "schema %d, this version has %d: the next start of the server upgrades the database\n", has, newest)
 	}
 	if frames, commits, torn := s.Log(); frames+torn > 0 {
 		fmt.Fprintf(errs, "log: %s in %s are whole", screen.Counted(commits, "commit"), screen.Counted(frames, "frame"))

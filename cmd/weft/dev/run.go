@@ -75,7 +75,7 @@ func (d *developer) event(ctx context.Context) (json.RawMessage, []cases.Event, 
 // run starts the workflow and shows it in the background.
 func (d *developer) run(ctx context.Context) {
 	if d.good.Workflow == "" {
-		d.r.Note("it is a part, and makes no workflow by itself: nothing is run\nwatching for changes")
+		d.r.Note("it is a part and defines no workflow: nothing is run\nwatching for changes")
 		return
 	}
 	event, answers, err := d.event(ctx)

@@ -22,6 +22,13 @@ type Options struct {
 	// Names keeps the names of functions and the source lines in the module, for
 	// debugging. The module is larger then.
 	Names bool
+	// NoLines leaves out the table of lines from a module in TypeScript or JavaScript:
+	// errors then name no files and lines.
+	NoLines bool
+	// Types checks types with the TypeScript compiler in node_modules, if there is one.
+	Types bool
+	// Version is the version of the program that builds.
+	Version string
 	// Out is the output file; "": [Project.Output].
 	Out string
 	// Said receives the compiler's output, unchanged.
@@ -52,6 +59,8 @@ func (p Project) Build(ctx context.Context, o Options) error {
 		err = p.buildGo(ctx, o, out)
 	case "tinygo":
 		err = p.buildTinyGo(ctx, o, out)
+	case "ts", "js":
+		err = p.buildScript(ctx, o, out)
 	default:
 		err = p.buildRust(ctx, o, out)
 	}
@@ -109,7 +118,7 @@ func (p Project) buildRust(ctx context.Context, o Options, out string) error {
 		return err
 	}
 	if module == "" {
-		return errors.New("cargo has made no module: Cargo.toml lacks crate-type = [\"cdylib\"] under [lib]")
+		return errors.New("cargo has built no module: Cargo.toml lacks crate-type = [\"cdylib\"] under [lib]")
 	}
 	return copyFile(module, out)
 }

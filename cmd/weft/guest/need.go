@@ -33,7 +33,7 @@ const howGo = "install Go from https://go.dev/dl/ or by your system's packages"
 // needGo checks the tools for building with Go.
 func needGo(ctx context.Context, dir string) error {
 	if _, err := exec.LookPath("go"); err != nil {
-		return &Missing{"there is no Go on this machine (no program go on PATH)", howGo}
+		return &Missing{"Go is not installed (no program go on PATH)", howGo}
 	}
 	cmd := exec.CommandContext(ctx, "go", "env", "GOVERSION")
 	cmd.Dir = dir
@@ -49,7 +49,7 @@ func needGo(ctx context.Context, dir string) error {
 		return fmt.Errorf("ask go for its version: %w", err)
 	}
 	if minor, ok := goMinor(version); ok && minor < leastGo && os.Getenv("GOTOOLCHAIN") == "local" {
-		return &Missing{fmt.Sprintf("%s is too old, the SDK takes go1.%d or newer", version, leastGo), howGo}
+		return &Missing{fmt.Sprintf("%s is too old: the SDK needs go1.%d or newer", version, leastGo), howGo}
 	}
 	return nil
 }
@@ -71,8 +71,8 @@ func goMinor(version string) (minor int, ok bool) {
 // needTinyGo checks the tools for building with TinyGo, which calls Go.
 func needTinyGo(ctx context.Context, dir string) error {
 	if _, err := exec.LookPath("tinygo"); err != nil {
-		return &Missing{"there is no TinyGo on this machine (no program tinygo on PATH)",
-			"install it as https://tinygo.org/getting-started/install/ says, or build larger modules with Go alone, by --lang go"}
+		return &Missing{"TinyGo is not installed (no program tinygo on PATH)",
+			"install it (https://tinygo.org/getting-started/install/), or build larger modules with --lang go"}
 	}
 	return needGo(ctx, dir)
 }
@@ -85,7 +85,7 @@ func needCargo(ctx context.Context) (string, error) {
 	}
 	const how = "install Rust from https://rustup.rs, then 'rustup target add " + wasmTarget + "'"
 	if _, err := exec.LookPath("cargo"); err != nil {
-		return "", &Missing{"there is no Rust on this machine (no program cargo on PATH)", how}
+		return "", &Missing{"Rust is not installed (no program cargo on PATH)", how}
 	}
 	out, err := exec.CommandContext(ctx, "rustc", "--print", "target-libdir", "--target", wasmTarget).Output()
 	if err == nil {

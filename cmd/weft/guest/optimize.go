@@ -32,7 +32,7 @@ func (p Project) Optimize(ctx context.Context, valid func(wasm []byte) error) Op
 	}
 	o := Optimized{Before: len(before), After: len(before)}
 	if _, err := exec.LookPath(optimizer); err != nil {
-		o.Why = "there is no wasm-opt on this machine (Binaryen has it)"
+		o.Why = "wasm-opt is not installed (it is part of Binaryen)"
 		return o
 	}
 	out := p.Output() + ".opt"
@@ -41,7 +41,7 @@ func (p Project) Optimize(ctx context.Context, valid func(wasm []byte) error) Op
 	cmd.WaitDelay = killAfter
 	if said, err := cmd.CombinedOutput(); err != nil {
 		first, _, _ := strings.Cut(strings.TrimSpace(string(said)), "\n")
-		o.Why = fmt.Sprintf("wasm-opt does not take it: %v: %s", err, first)
+		o.Why = fmt.Sprintf("wasm-opt does not accept the module: %v: %s", err, first)
 		return o
 	}
 	after, err := os.ReadFile(out)
@@ -54,7 +54,7 @@ func (p Project) Optimize(ctx context.Context, valid func(wasm []byte) error) Op
 		return o
 	}
 	if err := valid(after); err != nil {
-		o.Why = "what wasm-opt makes of it is refused: " + err.Error()
+		o.Why = "the output of wasm-opt is refused: " + err.Error()
 		return o
 	}
 	if err := replace(p.Output(), after); err != nil {

@@ -14,13 +14,16 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/weftrun/weft/cmd/weft/guest/script"
 )
 
 // Config is the file in a project with its build settings. It is optional.
 const Config = "weft.json"
 
-// Languages are the supported compilers.
-var Languages = []string{"go", "tinygo", "rust"}
+// Languages are the supported compilers, and the languages "ts" and "js", TypeScript and
+// JavaScript, which this program builds by itself.
+var Languages = []string{"go", "tinygo", "rust", "ts", "js"}
 
 // Project is a folder with the sources of one plugin.
 type Project struct {
@@ -49,8 +52,8 @@ var ErrNoProject = errors.New("no project of steps")
 //
 // # Errors
 //
-// ErrNoProject if the folder has neither a go.mod nor a Cargo.toml; other errors if the
-// folder cannot be read, or weft.json is not valid.
+// ErrNoProject if the folder has no go.mod, Cargo.toml, main.ts or main.js; other errors
+// if the folder cannot be read, or weft.json is not valid.
 func Find(dir, language string) (Project, error) {
 	p := Project{Dir: dir}
 	var c config
@@ -71,7 +74,7 @@ func Find(dir, language string) (Project, error) {
 		p.Name = filepath.Base(whole)
 	}
 	if strings.ContainsAny(p.Name, `/\`) || strings.HasPrefix(p.Name, ".") {
-		return p, fmt.Errorf("%q is not a name for a plugin", p.Name)
+		return p, fmt.Errorf("%q is not a valid name for a plugin", p.Name)
 	}
 	if p.Language = c.Language; p.Language == "" {
 		p.Language = detected(dir)
@@ -121,8 +124,17 @@ func detected(dir string) string {
 			return l.language
 		}
 	}
+	switch filepath.Ext(script.Entry(dir)) {
+	case ".ts", ".mts":
+		return "ts"
+	case ".js", ".mjs":
+		return "js"
+	}
 	return ""
 }
+
+// Script reports whether a language is bundled by this program.
+func Script(language string) bool { return language == "ts" || language == "js" }
 
 func is(file string) bool {
 	info, err := os.Stat(file)
@@ -134,12 +146,21 @@ func (p Project) check() error {
 	file := "go.mod"
 	switch p.Language {
 	case "":
-		return fmt.Errorf("%w in %s: there is neither a go.mod nor a Cargo.toml; 'weft new' makes one", ErrNoProject, p.Dir)
+		return fmt.Errorf("%w in %s: there is no go.mod, Cargo.toml, main.ts or main.js; 'weft new' makes a project", ErrNoProject, p.Dir)
 	case "rust":
 		file = "Cargo.toml"
 	}
 	if info, err := os.Stat(p.Dir); err == nil && !info.IsDir() {
 		return fmt.Errorf("%w: %s is a file; name the folder that holds the sources", ErrNoProject, p.Dir)
+	}
+	if Script(p.Language) {
+		switch {
+		case script.Entry(p.Dir) == "":
+			return fmt.Errorf("%w in %s: it must be built as %s, but there is no main.ts or main.js", ErrNoProject, p.Dir, p.Language)
+		case len(p.Flags) > 0:
+			return fmt.Errorf("%s: a project in %s takes no flags", filepath.Join(p.Dir, Config), p.Language)
+		}
+		return nil
 	}
 	if !is(filepath.Join(p.Dir, file)) {
 		return fmt.Errorf("%w in %s: it must be built as %s, but there is no %s", ErrNoProject, p.Dir, p.Language, file)

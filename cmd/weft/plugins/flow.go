@@ -23,7 +23,7 @@ import (
 func NewFlow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "flow",
-		Short: "Make workflows of flows: trees over functions of plugins",
+		Short: "Make workflows from flows: trees that call functions of plugins",
 		Args:  cli.Takes(),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -109,7 +109,7 @@ func ReadFlow(file string) (abi.Raw, error) {
 	}
 	raw, err := abi.EncodeValue(v)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w (keys are texts, and dates and bytes go into quotes)", file, shortened(err))
+		return nil, fmt.Errorf("%s: %w (keys must be texts, and dates and bytes must be quoted)", file, shortened(err))
 	}
 	return raw, nil
 }

@@ -243,7 +243,7 @@ func runSample(ctx context.Context, h *wire.Host, meter *sampleMeter, o inspectO
 		return nil, Refusal("the plugin", err)
 	}
 	if info.Workflow == "" {
-		return &sampleRun{Status: "none", Error: "the plugin is a part, and makes no workflow by itself (weft compose)"}, nil
+		return &sampleRun{Status: "none", Error: "the plugin is a part and defines no workflow (weft compose)"}, nil
 	}
 	event, err := sampleEvent(ctx, h, info.Workflow, o, args, in)
 	if err != nil {

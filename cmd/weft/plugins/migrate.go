@@ -132,7 +132,7 @@ func movedText(m *client.Migration, dry bool) string {
 		fmt.Fprintf(&b, ": %s\n", screen.Printable(d.Message))
 	}
 	for _, id := range m.Running {
-		fmt.Fprintf(&b, "  %s has a step at work: try again, or pause it first\n", id)
+		fmt.Fprintf(&b, "  %s has a running step: try again, or pause it first\n", id)
 	}
 	return b.String()
 }

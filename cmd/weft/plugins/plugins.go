@@ -93,7 +93,7 @@ func confirmPlugin(ctx context.Context, r *remote.Conn, name string, yes bool) e
 
 func removeVersion(ctx context.Context, r *remote.Conn, name string, version int) error {
 	if version < 1 {
-		return cli.Usage("--version %d: it is the number of a version, from 1 on; 'weft plugins %s' lists them", version, name)
+		return cli.Usage("--version %d: must be the number of a version, from 1; 'weft plugins %s' lists them", version, name)
 	}
 	if err := r.DeletePluginVersion(ctx, name, version); err != nil {
 		return err

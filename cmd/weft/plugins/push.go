@@ -57,7 +57,7 @@ which function is which step (docs/extism.md), and becomes part of the module.`,
 		Example: `  weft push                             # in a project, after 'weft build'
   weft push build/plugins/counter-go.wasm
   weft push step.wasm --name greet
-  weft push step.wasm --check           # can runs that wait go on with it?
+  weft push step.wasm --check           # can waiting runs continue with it?
   weft push step.wasm --manifest step.json  # made for Extism
   weft push step.wasm --json | jq .sha256`,
 		Args: cli.Takes("[FILE.wasm]"),
@@ -97,10 +97,10 @@ func pushed(args []string) (file, name string, err error) {
 	}
 	p, err := project.Find(".", "")
 	if err != nil {
-		return "", "", cli.Usage("FILE.wasm is missing, and here is no project: %w", err)
+		return "", "", cli.Usage("FILE.wasm is missing, and the current folder is not a project: %w", err)
 	}
 	if _, err := os.Stat(p.Output()); err != nil {
-		return "", "", fmt.Errorf("%s is not there: build the project with 'weft build'", p.Output())
+		return "", "", fmt.Errorf("%s does not exist: build the project with 'weft build'", p.Output())
 	}
 	return p.Output(), p.Name, nil
 }
@@ -175,9 +175,9 @@ func flowNote(name string, doc abi.Raw, composed bool) string {
 	case doc == nil:
 		return ""
 	case composed:
-		return fmt.Sprintf("the flow beside it is the workflow %s now\n", screen.Printable(name))
+		return fmt.Sprintf("its flow is now the workflow %s\n", screen.Printable(name))
 	}
-	return fmt.Sprintf("the flow beside it is the workflow %s, unchanged\n", screen.Printable(name))
+	return fmt.Sprintf("its flow is the workflow %s, unchanged\n", screen.Printable(name))
 }
 
 // whatNow suggests what to do with an uploaded plugin.
@@ -188,7 +188,7 @@ func whatNow(r *remote.Conn, info *host.PluginInfo) string {
 	case len(info.ComposedIn) > 0:
 		return fmt.Sprintf("run it with: %s\n", r.Hint("run", screen.Printable(info.ComposedIn[0])))
 	}
-	return fmt.Sprintf("it is a part, and makes no workflow by itself; compose one with: %s\n",
+	return fmt.Sprintf("it is a part and defines no workflow; compose one with: %s\n",
 		r.Hint("compose", "NAME", "--plugin", screen.Printable(info.Name), "--plugin", "..."))
 }
 

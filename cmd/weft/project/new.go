@@ -57,7 +57,7 @@ func newProject(ctx context.Context, o newOptions, args []string, in io.Reader, 
 		_, err := io.WriteString(out, listTemplates())
 		return err
 	}
-	dir := ""
+	var dir string
 	switch {
 	case len(args) > 0:
 		dir = args[0]
@@ -131,9 +131,11 @@ func listTemplates() string {
 
 // languageNotes say for each of scaffold.Languages when to choose it.
 var languageNotes = []string{
-	"needs Go alone; modules of 3 MB",
+	"needs only Go; modules of 3 MB",
 	"Go, compiled by TinyGo: modules of 0.1 MB, which run faster",
 	"modules of 0.1 MB",
+	"TypeScript; needs weft alone; modules of 1.1 MB",
+	"JavaScript; needs weft alone; modules of 1.1 MB",
 }
 
 // askProject asks for name, language and template. The questions go to out, which the

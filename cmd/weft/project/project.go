@@ -19,7 +19,7 @@ import (
 )
 
 // compilers are the names of the compilers of languages.
-var compilers = map[string]string{"go": "Go", "tinygo": "TinyGo", "rust": "Rust"}
+var compilers = map[string]string{"go": "Go", "tinygo": "TinyGo", "rust": "Rust", "ts": "weft", "js": "weft"}
 
 // Compiling returns a function that shows that a project is being compiled.
 func Compiling(w *screen.Working, p guest.Project) func() {
@@ -50,6 +50,7 @@ func Find(dir, language string) (guest.Project, error) {
 
 // Compile compiles a project, and explains errors.
 func Compile(ctx context.Context, p guest.Project, o guest.Options) error {
+	o.Version = cli.Version
 	err := p.Build(ctx, o)
 	switch {
 	case errors.Is(err, context.Canceled):

@@ -76,8 +76,11 @@ func compareSDK(dir string) (guest.Project, *scaffold.SDK, error) {
 
 // manifestFile is the compiler's file that says where the SDK is.
 func manifestFile(p guest.Project) string {
-	if p.Language == "rust" {
+	switch {
+	case p.Language == "rust":
 		return "Cargo.toml"
+	case guest.Script(p.Language):
+		return "tsconfig.json"
 	}
 	return "go.mod"
 }
@@ -180,15 +183,15 @@ func (o sdkOptions) mayUpdate(s *scaffold.SDK, dir string) error {
 		return fmt.Errorf("files of the SDK were changed in this project (edited, above), and nothing has been written: "+
 			"keep the changes elsewhere, then 'weft sdk update --force%s'", argument(dir))
 	case ok && older:
-		return errors.New("the project's SDK is newer than this weft, and nothing has been written: --force puts the older one in")
+		return errors.New("the project's SDK is newer than this weft, and nothing has been written: --force replaces it by the older one")
 	}
 	return nil
 }
 
 // tellGoMod says what a Go project's go.mod lacks for the SDK.
 func tellGoMod(p guest.Project, out io.Writer) error {
-	if p.Language == "rust" {
-		return nil // cargo completes Cargo.lock by itself
+	if p.Language == "rust" || guest.Script(p.Language) {
+		return nil // cargo completes Cargo.lock by itself, and scripts need no list
 	}
 	text, err := os.ReadFile(filepath.Join(p.Dir, "go.mod"))
 	if err != nil {

@@ -32,7 +32,7 @@ func (o *PageOptions) Flags(f *pflag.FlagSet) {
 // Check refuses a page size that is out of range.
 func (o *PageOptions) Check() error {
 	if o.Limit < 1 || o.Limit > MaxPage {
-		return cli.Usage("--limit %d: it is a number from 1 to %d; --all lists all there are", o.Limit, MaxPage)
+		return cli.Usage("--limit %d: must be a number from 1 to %d; --all lists everything", o.Limit, MaxPage)
 	}
 	return nil
 }

@@ -144,9 +144,9 @@ func (r *Conn) Explain(err error) error {
 		return fmt.Errorf("no server listens at %s: start one with 'weft serve', or name another with --server", r.Address)
 	case host.CodeOf(err) == host.CodeUnauthenticated:
 		if r.Key == "" {
-			return fmt.Errorf("%s asks for a key: 'weft login %s' keeps one, or put it into WEFT_KEY", r.Address, r.Address)
+			return fmt.Errorf("%s needs a key: 'weft login %s' stores one, or put it into WEFT_KEY", r.Address, r.Address)
 		}
-		return fmt.Errorf("%s does not take the key that the command has sent: it is unknown, expired or revoked; 'weft login %s' keeps another, or put it into WEFT_KEY", r.Address, r.Address)
+		return fmt.Errorf("%s does not accept the key: it is unknown, expired or revoked; 'weft login %s' stores another, or put it into WEFT_KEY", r.Address, r.Address)
 	case errors.As(err, &known) && err.Error() == known.Message: // no explanation was added yet
 		return errors.New(Sentence(known.Message))
 	}

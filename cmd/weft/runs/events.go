@@ -85,7 +85,7 @@ func parseAfter(text string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < host.StreamFromRun {
-		return 0, cli.Usage("--after %q: it is a sequence number, or now", text)
+		return 0, cli.Usage("--after %q: must be a sequence number, or now", text)
 	}
 	return n, nil
 }

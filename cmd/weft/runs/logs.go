@@ -95,7 +95,7 @@ func parseLevel(text string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return 0, cli.Usage("--level %q: it is debug, info, warn, error, or a number", text)
+		return 0, cli.Usage("--level %q: must be debug, info, warn, error, or a number", text)
 	}
 	return n, nil
 }
@@ -145,7 +145,7 @@ func (o *logsOptions) view(r *remote.Conn, now time.Time) (*logView, error) {
 		return nil, err
 	}
 	if o.runs < 1 || o.runs > remote.MaxPage {
-		return nil, cli.Usage("--runs %d: it is a number from 1 to %d", o.runs, remote.MaxPage)
+		return nil, cli.Usage("--runs %d: must be a number from 1 to %d", o.runs, remote.MaxPage)
 	}
 	v.since, err = parseSince(o.since, now)
 	return v, err

@@ -61,7 +61,7 @@ With --all, retry every handler whose latest run failed, or with --blocked, is b
 		case len(args) == 0:
 			return cli.Usage("which run? weft retry ID, or --all for all that failed ('weft runs --status failed' lists them)")
 		case o.dry || o.blocked || o.code != "" || len(o.workflows) > 0 || o.since != "":
-			return cli.Usage("--code, --workflow, --since, --blocked and --dry-run go with --all")
+			return cli.Usage("--code, --workflow, --since, --blocked and --dry-run need --all")
 		}
 		return retryOne(ctx, r, args[0], o.newest)
 	})

@@ -71,13 +71,13 @@ line is wrong; 3 it failed, was cancelled or took longer than --timeout.`,
 	f.DurationVar(&o.timeout, "timeout", 0, "stop waiting after this `TIME`, such as 30s; the run continues (default: never)")
 	return remote.Command(cmd, func(ctx context.Context, r *remote.Conn, args []string) error {
 		if o.noWait && (o.watch || o.timeout > 0) {
-			return cli.Usage("--no-wait does not go with --watch and --timeout, which wait")
+			return cli.Usage("--no-wait cannot be combined with --watch or --timeout")
 		}
 		switch host.OnBusy(o.onBusy) {
 		case "", host.OnBusyShare, host.OnBusyQueue, host.OnBusyReject:
 			return start(ctx, r, o, args[0], args[1:])
 		}
-		return cli.Usage("--on-busy %q: it is share, queue or reject", o.onBusy)
+		return cli.Usage("--on-busy %q: must be share, queue or reject", o.onBusy)
 	})
 }
 

@@ -58,7 +58,7 @@ the beginning of words. Punctuation is ignored.`,
 	f.StringVar(&o.code, "code", "", "runs that failed with this error `CODE`, such as timeout or trap")
 	f.StringVar(&o.since, "since", "", "runs that changed in the last `TIME`, such as 90m or 7d, or since a time such as 2026-11-21T09:00:00Z")
 	f.StringVar(&o.search, "search", "", "ended runs whose error or result has all words of this `TEXT`; WORD* matches the beginning of a word")
-	f.BoolVar(&o.blocked, "blocked", false, "runs that cannot go on without help")
+	f.BoolVar(&o.blocked, "blocked", false, "runs that cannot continue without help")
 	o.Flags(f)
 	return remote.Command(cmd, func(ctx context.Context, r *remote.Conn, _ []string) error { return listRuns(ctx, r, o, time.Now()) })
 }
@@ -98,7 +98,7 @@ func (o *listOptions) query(now time.Time) (client.ListQuery, error) {
 		switch host.Status(s) {
 		case host.StatusRunning, host.StatusCompleted, host.StatusFailed, host.StatusCancelled:
 		default:
-			return q, cli.Usage("--status %q: it is running, completed, failed or cancelled", s)
+			return q, cli.Usage("--status %q: must be running, completed, failed or cancelled", s)
 		}
 	}
 	err := o.Check()
@@ -126,7 +126,7 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 		d = time.Duration(n) * 24 * time.Hour
 	}
 	if err != nil || d < 0 {
-		return time.Time{}, cli.Usage("--since %q: it is a time like 90m, 24h or 7d, or a point in time like 2026-11-21T09:00:00Z", text)
+		return time.Time{}, cli.Usage("--since %q: must be a time like 90m, 24h or 7d, or a point in time like 2026-11-21T09:00:00Z", text)
 	}
 	return now.Add(-d), nil
 }

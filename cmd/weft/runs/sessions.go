@@ -105,7 +105,7 @@ func unknownSession(r *remote.Conn, err error, id string) error {
 
 func listSessions(ctx context.Context, r *remote.Conn, o sessionOptions) error {
 	if o.limit < 1 || o.limit > remote.MaxPage {
-		return cli.Usage("--limit %d: it is a number from 1 to %d; --all lists all there are", o.limit, remote.MaxPage)
+		return cli.Usage("--limit %d: must be a number from 1 to %d; --all lists everything", o.limit, remote.MaxPage)
 	}
 	if o.all {
 		o.limit = remote.MaxPage

@@ -181,7 +181,7 @@ func readJSON(r *remote.Conn, ctx context.Context, path string) (json.RawMessage
 
 func replaceState(ctx context.Context, r *remote.Conn, o *setOptions, session string) error {
 	if o.key != "" {
-		return cli.Usage("--key does not go with --replace, which may be sent again anyway")
+		return cli.Usage("--key cannot be combined with --replace, which can be repeated anyway")
 	}
 	text, err := readJSON(r, ctx, o.replace)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	jssdk "github.com/weftrun/weft/sdk-guest/js/sdk"
 	rustsdk "github.com/weftrun/weft/sdk-guest/rust"
 )
 
@@ -23,10 +24,10 @@ var templates embed.FS
 
 // Languages are the languages of a project. Go and TinyGo are two compilers of the same
 // sources.
-var Languages = []string{"go", "tinygo", "rust"}
+var Languages = []string{"go", "tinygo", "rust", "ts", "js"}
 
 // languageNames are the languages' names for people.
-var languageNames = map[string]string{"go": "Go", "tinygo": "Go (compiled by TinyGo)", "rust": "Rust"}
+var languageNames = map[string]string{"go": "Go", "tinygo": "Go (compiled by TinyGo)", "rust": "Rust", "ts": "TypeScript", "js": "JavaScript"}
 
 // Template is a workflow to begin with.
 type Template struct {
@@ -37,12 +38,12 @@ type Template struct {
 
 // Templates lists the templates, simplest first.
 var Templates = []Template{
-	{"minimal", "two steps that greet somebody, and a state that counts", "name=Ada"},
-	{"fan-out", "a list whose items are worked on side by side, and put together", `items='["milk", "bread"]'`},
-	{"human-in-the-loop", "a step that asks somebody and waits for the answer", "item=desk"},
-	{"chat", "a conversation that a session remembers, with a reply that is streamed", "--session mine message=hello"},
-	{"retry", "a call that fails now and then, its retries, and what is done when they fail too", "fail_times=2"},
-	{"flow", "functions, and a flow over them in YAML: a router, a condition, a state", "--session mine input='milk is out'"},
+	{"minimal", "two steps that make a greeting, and a state that counts", "name=Ada"},
+	{"fan-out", "a list whose items are processed concurrently and combined", `items='["milk", "bread"]'`},
+	{"human-in-the-loop", "a step that asks a person and waits for the answer", "item=desk"},
+	{"chat", "a conversation that the session keeps, with a streamed reply", "--session mine message=hello"},
+	{"retry", "a call that sometimes fails, its retries, and a fallback", "fail_times=2"},
+	{"flow", "functions, and a flow in YAML that calls them: a router, a condition, a state", "--session mine input='milk is out'"},
 }
 
 // Project describes a project to write.
@@ -74,12 +75,12 @@ func CheckName(name string) error {
 	case len(name) > MaxName:
 		return fmt.Errorf("the name is longer than %d characters", MaxName)
 	case slices.Contains(reserved, name):
-		return fmt.Errorf("%q means something else to a compiler: choose another name, such as my-%s", name, name)
+		return fmt.Errorf("%q has another meaning for a compiler: choose another name, such as my-%s", name, name)
 	}
 	for i, r := range name {
 		letter := r >= 'a' && r <= 'z'
 		if !letter && (i == 0 || (r < '0' || r > '9') && r != '-') || r == '-' && i == len(name)-1 {
-			return fmt.Errorf("%q is not a name for a project: use small letters, digits and '-', beginning with a letter%s", name, better(name))
+			return fmt.Errorf("%q is not a valid name for a project: use small letters, digits and '-', beginning with a letter%s", name, better(name))
 		}
 	}
 	return nil
@@ -156,6 +157,13 @@ func (p Project) sources() map[string]string {
 		files[".cargo/config.toml"] = "rust/config.toml.tmpl"
 		return files
 	}
+	if p.script() {
+		files["main."+p.Language] = p.Language + "/" + p.Template + "/main." + p.Language + ".tmpl"
+		files["tsconfig.json"] = "script/tsconfig.json.tmpl"
+		files["package.json"] = "script/package.json.tmpl"
+		delete(files, "Makefile") // there is nothing beside weft to call
+		return files
+	}
 	files["main.go"] = "go/" + p.Template + "/main.go.tmpl"
 	files["main_test.go"] = "go/" + p.Template + "/main_test.go.tmpl"
 	return files
@@ -172,6 +180,15 @@ func (p Project) values(t Template) *strings.Replacer {
 	if p.Language == "rust" {
 		source, unit, readme = "src/lib.rs", "cargo test", "sdk/README.md"
 	}
+	if p.script() {
+		source, unit, readme = "main."+p.Language, "", "sdk/README.md"
+	}
+	unitLine := fmt.Sprintf("    %-32s# the unit tests, in a process of this machine\n", unit)
+	without := "Without `weft`, the plugin is built by:\n\n    " + byHand[p.Language] + "\n"
+	if p.script() {
+		unitLine, without = "", "`weft` builds the plugin by itself: Node, npm and compilers are not needed. `npm install` adds packages\n"+
+			"that are written in JavaScript, and `npm install typescript` lets `weft build` check types.\n"
+	}
 	flow := ""
 	if t.Name == "flow" {
 		flow = "| `flow.yaml` | what calls the functions, and when: the workflow " + p.Name + ". `weft build` checks it, `weft push` puts it in place |\n"
@@ -179,10 +196,12 @@ func (p Project) values(t Template) *strings.Replacer {
 	return strings.NewReplacer("{{flow_row}}", flow,
 		"{{name}}", p.Name, "{{language}}", p.Language, "{{Language}}", languageNames[p.Language],
 		"{{summary}}", t.Summary, "{{start}}", t.Start, "{{source}}", source, "{{sdk_readme}}", readme,
-		"{{unit_padded}}", fmt.Sprintf("%-32s", unit), "{{unit}}", unit,
-		"{{by_hand}}", "Without `weft`, the plugin is built by:\n\n    "+byHand[p.Language],
+		"{{unit_line}}", unitLine, "{{unit}}", unit, "{{by_hand}}\n", without,
 	)
 }
+
+// script reports whether weft bundles the project itself.
+func (p Project) script() bool { return p.Language == "ts" || p.Language == "js" }
 
 // lockWith adds the project to the lock file of its dependencies, at the place where
 // cargo would put it: the packages are sorted by name.
@@ -203,21 +222,27 @@ func lockWith(lock, name string) string {
 
 // addSDK adds the SDK's sources.
 func (p Project) addSDK(files map[string][]byte) error {
-	if p.Language != "rust" {
+	var sources embed.FS
+	switch {
+	case p.script():
+		sources = jssdk.Source
+	case p.Language == "rust":
+		sources = rustsdk.Source
+	default:
 		return addPacked(p.Name, files)
 	}
-	return fs.WalkDir(rustsdk.Source, ".", func(name string, d fs.DirEntry, err error) error {
+	return fs.WalkDir(sources, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		text, err := rustsdk.Source.ReadFile(name)
+		text, err := sources.ReadFile(name)
 		files[SDKFolder+"/"+name] = text
 		return err
 	})
 }
 
 // ErrNotEmpty is returned for a directory that is not empty.
-var ErrNotEmpty = errors.New("is there already, and not empty")
+var ErrNotEmpty = errors.New("already exists and is not empty")
 
 // Write creates the directory and writes the files. It writes nothing if the directory is
 // not empty.

@@ -31,7 +31,7 @@ func TestNames(t *testing.T) {
 		"grüße":                        "as in gr-e",
 		"Weft":                         "beginning with a letter",
 		"weft":                         "my-weft",
-		"match":                        "means something else",
+		"match":                        "another meaning",
 	} {
 		if err := CheckName(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", name, err, want)
@@ -47,7 +47,7 @@ func TestProjects(t *testing.T) {
 		for _, tmpl := range Templates {
 			p := Project{Name: "greet", Language: language, Template: tmpl.Name}
 			files, err := p.Files()
-			if errors.Is(err, ErrNotPacked) && language != "rust" && !hasPacked() {
+			if errors.Is(err, ErrNotPacked) && (language == "go" || language == "tinygo") && !hasPacked() {
 				continue // ErrNotPacked is the correct result; make test packs the SDK
 			}
 			if err != nil {
@@ -69,7 +69,7 @@ func TestProjects(t *testing.T) {
 					t.Errorf("%+v: %s is not formatted: %v", p, name, err)
 				}
 			}
-			if sdk < 20 {
+			if sdk < 15 {
 				t.Errorf("%+v: %d files of the SDK", p, sdk)
 			}
 		}

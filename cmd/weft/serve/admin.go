@@ -77,7 +77,7 @@ func checkAddr(o serveOptions, adminKey string, log *slog.Logger) error {
 	}
 	if adminKey != "" {
 		if o.tlsCert == "" {
-			log.Warn("keys come in plain text: use --tls-cert and --tls-key, or let something in front encrypt them", "addr", o.addr)
+			log.Warn("keys are sent in plain text: use --tls-cert and --tls-key, or a proxy that encrypts them", "addr", o.addr)
 		}
 		return nil
 	}
@@ -86,7 +86,7 @@ func checkAddr(o serveOptions, adminKey string, log *slog.Logger) error {
 	}
 	return cli.Usage("--addr %q can be reached from other machines, and this server needs no keys: everybody who reaches it can do everything; "+
 		"give it an admin key (--admin-key-file FILE, or %s), listen on 127.0.0.1, "+
-		"or add --allow-remote (and --allowed-host NAME) if something in front of it guards it", o.addr, adminKeyVar)
+		"or add --allow-remote (and --allowed-host NAME) if a proxy protects it", o.addr, adminKeyVar)
 }
 
 // isLocal reports whether only this machine can reach the address of a flag.

@@ -53,7 +53,7 @@ func openDebug(o serveOptions, encrypt *tls.Config, metrics http.Handler, log *s
 			"listen on 127.0.0.1, or give it a key (--debug-key-file FILE)", d.addr)
 	}
 	if !local && o.tlsCert == "" {
-		log.Warn("the debug key comes in plain text: use --tls-cert and --tls-key, or let something in front encrypt it", "addr", d.addr)
+		log.Warn("the debug key is sent in plain text: use --tls-cert and --tls-key, or a proxy that encrypts it", "addr", d.addr)
 	}
 	o.addr = d.addr
 	l, err := listen(o)
@@ -72,7 +72,7 @@ func (d *debugServer) start(log *slog.Logger) {
 	}
 	go func() {
 		if err := d.Serve(d.l); err != nil {
-			log.Error("the debug address answers no more", "error", err)
+			log.Error("the debug address has stopped", "error", err)
 		}
 	}()
 }

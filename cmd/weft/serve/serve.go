@@ -118,7 +118,7 @@ explains the file.`,
 	f.BoolVar(&o.acceptLoss, "accept-loss", false, "serve a data directory even if a part of it is missing; by default the server refuses to start")
 	f.StringVar(&o.limits, "limits", "", "`FILE` with the limits of tenants and plugins (JSON; see 'weft limits')")
 	f.StringVar(&o.resources, "resources", "", "`FILE` with the resources that workflows may call (JSON; see docs/resources.md)")
-	f.StringVar(&o.resourceKeyFile, "resource-key-file", "", "`FILE` with keys, one a line, that seal the secrets of resources which tenants define (or the key itself in WEFT_RESOURCE_KEY)")
+	f.StringVar(&o.resourceKeyFile, "resource-key-file", "", "`FILE` with keys, one per line, that encrypt the secrets of resources that tenants define (or the key itself in WEFT_RESOURCE_KEY)")
 	f.StringVar(&o.examples, "examples", "", "load example plugins at the start: build/plugins/*-go.wasm, or with =`DIR` every .wasm file in DIR")
 	f.Lookup("examples").NoOptDefVal = plugins.DefaultExamples
 	f.BoolVar(&o.demo, "demo", false, "after the start, run the example wordcount on a text and print the result; load the other examples after it")
@@ -281,25 +281,25 @@ func awaitEnd(ctx context.Context, in io.Reader) {
 func (o serveOptions) check(adminKey string, log *slog.Logger) error {
 	switch {
 	case o.snapshotEvery < 1:
-		return cli.Usage("--snapshot-every %d: it is a number from 1 on", o.snapshotEvery)
+		return cli.Usage("--snapshot-every %d: must be at least 1", o.snapshotEvery)
 	case o.wrongKeys < 0:
-		return cli.Usage("--wrong-keys %d: it is a number from 0 on", o.wrongKeys)
+		return cli.Usage("--wrong-keys %d: must be at least 0", o.wrongKeys)
 	case o.cacheBytes < 0:
-		return cli.Usage("--cache-bytes %d: it is a number of bytes, or 0 for any", o.cacheBytes)
+		return cli.Usage("--cache-bytes %d: must be a number of bytes, or 0 for no limit", o.cacheBytes)
 	case o.runTimeout < 0:
 		return cli.Usage("--run-timeout %s: must be a time such as 45s, or 0 for none", o.runTimeout)
 	case o.startWait < 0:
-		return cli.Usage("--start-wait %s: must be a time such as 15s, or 0 for any time", o.startWait)
+		return cli.Usage("--start-wait %s: must be a time such as 15s, or 0 for no limit", o.startWait)
 	case o.data == "":
 		return cli.Usage("--data is empty: name a directory, or :memory: to keep nothing")
 	case o.dueAtOnce < 1:
-		return cli.Usage("--due-at-once %d: it is a number from 1 on", o.dueAtOnce)
+		return cli.Usage("--due-at-once %d: must be at least 1", o.dueAtOnce)
 	case o.maxRequests < 1 || o.maxStreams < 1 || o.maxRequestBytes < 1:
-		return cli.Usage("--max-requests, --max-streams and --max-request-bytes are numbers from 1 on")
+		return cli.Usage("--max-requests, --max-streams and --max-request-bytes must be at least 1")
 	case (o.tlsCert == "") != (o.tlsKey == ""):
-		return cli.Usage("--tls-cert and --tls-key are given together")
+		return cli.Usage("--tls-cert and --tls-key must be given together")
 	case o.demo && o.tlsCert != "":
-		return cli.Usage("--demo speaks plain HTTP: leave it out with --tls-cert")
+		return cli.Usage("--demo uses plain HTTP: it cannot be combined with --tls-cert")
 	}
 	if err := checkNames(o.hosts, o.origins); err != nil {
 		return err

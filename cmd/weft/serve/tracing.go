@@ -40,9 +40,9 @@ func openTracing(ctx context.Context, o tracingOptions, series *metrics.Metrics,
 		return func() float64 { return float64(of(t.Counts())) }
 	}
 	series.Source([]metrics.Reading{
-		{Name: "trace_spans_sent_total", Help: "Spans that the collector took.", Counter: true, Read: count(func(c trace.Counts) uint64 { return c.Sent })},
-		{Name: "trace_spans_dropped_total", Help: "Spans that found the queue to the collector full.", Counter: true, Read: count(func(c trace.Counts) uint64 { return c.Dropped })},
-		{Name: "trace_spans_failed_total", Help: "Spans that the collector did not take.", Counter: true, Read: count(func(c trace.Counts) uint64 { return c.Failed })},
+		{Name: "trace_spans_sent_total", Help: "Spans that the collector accepted.", Counter: true, Read: count(func(c trace.Counts) uint64 { return c.Sent })},
+		{Name: "trace_spans_dropped_total", Help: "Spans dropped because the queue to the collector was full.", Counter: true, Read: count(func(c trace.Counts) uint64 { return c.Dropped })},
+		{Name: "trace_spans_failed_total", Help: "Spans that the collector did not accept.", Counter: true, Read: count(func(c trace.Counts) uint64 { return c.Failed })},
 		{Name: "trace_spans_waiting", Help: "Spans in the queue to the collector.", Read: count(func(c trace.Counts) uint64 { return uint64(c.Waiting) })},
 	})
 	return t, nil

@@ -32,6 +32,7 @@ import (
 	"github.com/weftrun/weft/host/sandbox"
 	"github.com/weftrun/weft/host/scheduler"
 	"github.com/weftrun/weft/host/scheduler/history"
+	"github.com/weftrun/weft/host/scheduler/versions"
 	"github.com/weftrun/weft/host/store/memory"
 	"github.com/weftrun/weft/host/store/postgres"
 	"github.com/weftrun/weft/host/store/sqlite"
@@ -490,26 +491,26 @@ func (h *Host) release(ctx context.Context) error {
 // modules gives the scheduler its view of the module service.
 type modules struct{ s *module.Service }
 
-func (m modules) Newest(tenant, workflow string) (scheduler.Module, error) {
+func (m modules) Newest(tenant, workflow string) (versions.Module, error) {
 	return moduleOf(m.s.Newest(tenant, workflow))
 }
 
 func (m modules) Starting() (done func()) { return m.s.Starting() }
 
-func (m modules) ByDigest(digest string) (scheduler.Module, error) {
+func (m modules) ByDigest(digest string) (versions.Module, error) {
 	return moduleOf(m.s.ByDigest(digest))
 }
 
-func moduleOf(v *module.Version, err error) (scheduler.Module, error) {
+func moduleOf(v *module.Version, err error) (versions.Module, error) {
 	if err != nil {
-		return scheduler.Module{}, err
+		return versions.Module{}, err
 	}
-	out := scheduler.Module{Digest: v.Digest, ImageHash: v.ImageHash, Graph: v.Graph, Plugin: v.Plugin}
+	out := versions.Module{Digest: v.Digest, ImageHash: v.ImageHash, Graph: v.Graph, Plugin: v.Plugin}
 	if v.Steps != nil {
 		out.Plugins = v.Plugins
-		out.Step = func(name string) (scheduler.StepModule, bool) {
+		out.Step = func(name string) (versions.Step, bool) {
 			s, ok := v.Steps[name]
-			return scheduler.StepModule(s), ok
+			return versions.Step(s), ok
 		}
 	}
 	return out, nil

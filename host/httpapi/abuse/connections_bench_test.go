@@ -44,8 +44,8 @@ func BenchmarkConnections(b *testing.B) {
 	}
 }
 
-// offer posts so many requests a second while at most so many clients wait, and gives
-// how many were answered in that time and how many failed.
+// offer posts requests at a rate while at most clients of them wait. It returns how many
+// requests were answered in that time and how many failed.
 func offer(url string, perSecond float64, clients int, length time.Duration) (served, failed int64) {
 	transport := &http.Transport{MaxConnsPerHost: clients, MaxIdleConnsPerHost: clients}
 	defer transport.CloseIdleConnections()

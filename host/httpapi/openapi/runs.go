@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"maps"
 	"net/http"
 
 	"github.com/weftrun/weft/host"
@@ -18,7 +19,7 @@ var groups = []group{
 	{"Sessions", "State that is carried across runs."},
 	{"Plugins", "The modules that workflows are made of."},
 	{"Tenants and keys", "Who may do what."},
-	{"Resources", "What steps may call outside."},
+	{"Resources", "External services that steps may call."},
 	{"Server", "The server itself."},
 }
 
@@ -26,9 +27,7 @@ var groups = []group{
 var operations = func() map[string]operation {
 	all := map[string]operation{}
 	for _, part := range []map[string]operation{workflowOperations, runOperations, sessionOperations, pluginOperations, accessOperations, resourceOperations, serverOperations} {
-		for route, op := range part {
-			all[route] = op
-		}
+		maps.Copy(all, part)
 	}
 	return all
 }()
@@ -98,7 +97,7 @@ var workflowOperations = map[string]operation{
 		text:  "A run can move if the newest version repeats everything that is recorded of the run. No run moves without dry_run=false.",
 		query: []parameter{{name: "dry_run", schema: aFlagOn, text: "Only say which runs would move. Give false to move them."}, limitQuery(apiwire.MaxMigrated, apiwire.DefaultMigrated), cursorQuery},
 		body:  both(inline[apiwire.Migrate]()), fails: []int{409, 422, 429},
-		answers: []answer{ok("Migration", "What came of it.")},
+		answers: []answer{ok("Migration", "The result of the migration.")},
 	},
 	"POST /workflows/:name/run": {
 		group: "Workflows", id: "run", summary: "Start a run and wait for its end",
@@ -163,7 +162,7 @@ var runOperations = map[string]operation{
 	},
 	"POST /handlers/:id/resume": {
 		group: "Runs", id: "resumeHandler", summary: "Continue a paused or blocked run",
-		fails: []int{409, 410, 429}, answers: []answer{ok("Record", "It goes on.")},
+		fails: []int{409, 410, 429}, answers: []answer{ok("Record", "The run continues.")},
 	},
 	"POST /handlers/:id/retry": {
 		group: "Runs", id: "retryHandler", summary: "Run a failed or blocked run again from its failed step",
@@ -178,7 +177,7 @@ var runOperations = map[string]operation{
 	"GET /events/:id": {
 		group: "Events", id: "streamEvents", summary: "The events of a run as they happen",
 		text: "The stream ends after the event that ends the run. Ids number all events of the handler, including hidden ones. " +
-			"As server-sent events each has an id and an envelope as data, and a comment breaks a silence; as NDJSON each line is an envelope.",
+			"As server-sent events each has an id and an envelope as data, and comments keep a silent stream open; as NDJSON each line is an envelope.",
 		query: []parameter{
 			{name: "sse", schema: schema{"type": "boolean", "default": true}, text: "true: server-sent events; false: NDJSON."},
 			{name: "after_sequence", schema: schema{"type": "string", "default": "now", "pattern": `^(?i:now)$|^\s*[+-]?[0-9]+\s*$|^[0-9]+(/[^/=]+=-?[0-9]+)+$`},
@@ -192,7 +191,7 @@ var runOperations = map[string]operation{
 		headers: []parameter{{name: "Last-Event-ID", schema: aText, text: "For server-sent events, instead of after_sequence."}},
 		answers: []answer{
 			{status: 200, text: "A stream.", body: &content{types: []string{sseType, ndjsonType}, schema: aText, items: ref("Envelope")}},
-			gone("The run has ended, and its events are known."),
+			gone("The run has ended, and no events follow."),
 		},
 	},
 	"POST /events/:id": {

@@ -41,7 +41,8 @@ type Cores interface {
 	// Rate is how many units all cores get done in a second.
 	Rate() float64
 	Size() int
-	// Held reports whether a tenant gets no core for now.
+	// Held reports whether the tenant is over its fuel budget and gets no core until the
+	// budget has refilled.
 	Held(tenant string) bool
 }
 

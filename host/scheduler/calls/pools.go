@@ -1,7 +1,8 @@
 // Package calls has the calls of resources that are not answered yet: the queues of the
-// calls that go outside, by grant, and the spaces of the calls that are made inside.
+// calls that go outside, by grant, the spaces of the calls that are made inside, and the
+// [Caller] that makes them.
 //
-// It must not know sessions, the engine or how an answer reaches its step.
+// It must not know the engine, or how a session takes an answer.
 package calls
 
 import (

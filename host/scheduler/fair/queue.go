@@ -33,7 +33,7 @@ type Queue[T any] struct {
 	tenants map[string]*tenantQueue[T]
 	ready   int
 	clock   uint64 // see level
-	// held are tenants that get no token for now; to wait is to be idle.
+	// held has the tenants that get no token until Admit. A held tenant counts as idle.
 	held map[string]bool
 	// most says how many tokens a tenant may have at a time; 0: all.
 	most func(tenant string) int

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/deaths"
+	"github.com/weftrun/weft/host/work"
 )
 
 // After a death the suspects are tried one after the other, before any other guest,
@@ -115,12 +116,9 @@ type trial struct {
 
 func (t *trial) is(key deaths.CoreKey) bool { return t != nil && t.key == key }
 
-// unitsPerNanosecond is how much a core is taken to do.
-const unitsPerNanosecond = 3
-
 // windowOver reports whether the window is over, and when to look again.
 func (t *trial) windowOver(now time.Time) (over bool, next time.Time) {
-	soonest := now.Add(max(time.Duration(t.left/unitsPerNanosecond), lookAgain))
+	soonest := now.Add(max(time.Duration(t.left/work.UnitsPerNanosecond), lookAgain))
 	if t.until.Before(soonest) {
 		soonest = t.until
 	}
@@ -281,7 +279,7 @@ func (t *Trials[A]) run(now *trial, at time.Time) (run func()) {
 		if run, most = t.host.RunAlone(a); window == 0 || window > most {
 			window = most
 		}
-		now.left, now.until = uint64(window)*unitsPerNanosecond, at.Add(patience*window)
+		now.left, now.until = uint64(window)*work.UnitsPerNanosecond, at.Add(patience*window)
 	} else {
 		var there bool
 		if run, there = t.host.CallAlone(now.key); !there {

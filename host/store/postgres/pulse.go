@@ -301,7 +301,7 @@ func (s *Store) resolve(ctx context.Context, conn *pgx.Conn, number uint64) erro
 
 // change runs fn in a transaction of the appender's connection or another. The outcome is
 // known when change returns: if the connection breaks in the commit, the transaction's
-// number says what came of it. [Store.lock] is held.
+// number says whether it was committed. [Store.lock] is held.
 func (s *Store) change(ctx context.Context, fn func(tx pgx.Tx) error) error {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
@@ -313,7 +313,7 @@ func (s *Store) change(ctx context.Context, fn func(tx pgx.Tx) error) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	// The lock lets changes of names happen one after the other, whoever makes them.
+	// The lock serializes changes of names by all nodes.
 	var id string
 	if err := tx.QueryRow(ctx, `SELECT pg_current_xact_id()::text FROM store FOR NO KEY UPDATE`).Scan(&id); err != nil {
 		return err

@@ -387,8 +387,9 @@ impl<S> Context<S> {
         self.log(Level::Error, message, &[]);
     }
 
-    /// Writes a log record with attributes. A record that exceeds the host's limits on
-    /// size or number is dropped.
+    /// Writes a log record with attributes. A record whose attributes cannot be encoded is
+    /// dropped. An attempt that logs more than the limits `log_lines` and `log_bytes` allow
+    /// ends with the code `limit_exceeded`.
     ///
     /// ```
     /// # use weft::prelude::*;
