@@ -414,6 +414,14 @@ type Store interface {
 	Close() error
 }
 
+// Staller is a [Store] whose database can be away for a while. Meanwhile Append waits and
+// reads fail. Nothing is lost, and nothing has to be read again afterwards.
+type Staller interface {
+	// Stalled reports whether the database is away. It may be called from any goroutine,
+	// and does not block.
+	Stalled() bool
+}
+
 // StoreStats counts a store's work since it was opened.
 type StoreStats struct {
 	Commits      uint64        // transactions of Append

@@ -223,7 +223,7 @@ func (j *Journal) OverHardLimit(tenant string) bool {
 
 // overHardLimit is OverHardLimit with mu held.
 func (j *Journal) overHardLimit(tenant string) bool {
-	return j.failed != nil || j.refused ||
+	return j.failed != nil || j.refused || j.stalled() ||
 		j.tenants[tenant] > min(j.cfg.MaxTenantPendingBytes, j.cfg.MaxPendingBytes-j.pending)
 }
 
@@ -248,12 +248,18 @@ func (j *Journal) OverSoftLimit(tenant string) bool {
 	return j.tenants[tenant] > most || j.overHardLimit(tenant)
 }
 
+// stalled reports whether the store waits for its database.
+func (j *Journal) stalled() bool {
+	s, can := j.cfg.Store.(host.Staller)
+	return can && s.Stalled()
+}
+
 // Err returns the failure that killed the queue, or nil. A commit that is being tried
-// again counts as a failure too.
+// again counts as a failure too, and a store that waits for its database.
 func (j *Journal) Err() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.failed == nil && j.refused {
+	if j.failed == nil && (j.refused || j.stalled()) {
 		return errors.New("the store does not take commits at the moment")
 	}
 	return j.failed

@@ -31,7 +31,7 @@ import (
 // serveOptions are the flags of `weft serve`.
 type serveOptions struct {
 	addr            string
-	data            string
+	data, store     string
 	acceptLoss      bool
 	limits          string
 	resources       string
@@ -79,7 +79,8 @@ func New() *cobra.Command {
 
 The server keeps everything in one directory (--data): the SQLite database and the cache
 of compiled modules. Only one server can use a directory. Runs that a stop or a crash
-interrupts continue at the next start.
+interrupts continue at the next start. With --store the server keeps everything in a
+PostgreSQL database, and only the cache in the directory: see docs/postgres.md.
 
 With an admin key (--admin-key-file, or the environment variable WEFT_ADMIN_KEY) every
 request needs a key. The admin key makes tenants and the first keys: see 'weft tenants'
@@ -103,7 +104,8 @@ explains the file.`,
   weft serve --otlp-endpoint http://127.0.0.1:4318   # traces, see docs/operations.md
   weft serve --examples                 # with build/plugins/*-go.wasm loaded
   weft serve --examples=./my-plugins    # with every .wasm of that directory
-  weft serve --data :memory:            # keep nothing`,
+  weft serve --data :memory:            # keep nothing
+  WEFT_STORE=postgres://weft:secret@db/weft weft serve`,
 		Args: cli.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serve(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -112,6 +114,7 @@ explains the file.`,
 	f := cmd.Flags()
 	f.StringVar(&o.addr, "addr", cli.DefaultAddr, "`ADDRESS` to listen on, HOST:PORT (port 0: any free one)")
 	f.StringVar(&o.data, "data", "data", "`DIR` of the database and the cache, or "+wire.InMemory)
+	f.StringVar(&o.store, "store", "", "`URL` of a PostgreSQL database to keep everything in, postgres://...; --data then has the cache only. WEFT_STORE hides its password from lists of processes")
 	f.BoolVar(&o.acceptLoss, "accept-loss", false, "serve a data directory even if a part of it is missing; by default the server refuses to start")
 	f.StringVar(&o.limits, "limits", "", "`FILE` with the limits of tenants and plugins (JSON; see 'weft limits')")
 	f.StringVar(&o.resources, "resources", "", "`FILE` with the resources that workflows may call (JSON; see docs/resources.md)")
@@ -156,6 +159,9 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 	if err != nil {
 		return err
 	}
+	if err := checkStore(o.store); err != nil {
+		return err
+	}
 	if err := o.check(adminKey, log); err != nil {
 		return err
 	}
@@ -193,7 +199,7 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 		return errors.Join(err, l.Close())
 	}
 	defer closeTracing(ctx, tracer, log)
-	cfg := wire.Config{Data: o.data, AcceptLoss: o.acceptLoss, Lost: losses(stderr), Limits: limits, Resources: resources, ResourceKeys: resourceKeys, Timeout: o.timeout(), StartWait: orNone(o.startWait), Log: log, Compiler: program, CatchCrashes: true, AdminKey: adminKey,
+	cfg := wire.Config{Data: o.data, StoreURL: o.store, AcceptLoss: o.acceptLoss, Lost: losses(stderr), Limits: limits, Resources: resources, ResourceKeys: resourceKeys, Timeout: o.timeout(), StartWait: orNone(o.startWait), Log: log, Compiler: program, CatchCrashes: true, AdminKey: adminKey,
 		Tokens: cores, Yield: yield, SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal, DueAtOnce: o.dueAtOnce, SourceLines: o.sourceLines, CacheBytes: o.cacheBytes,
 		Metrics: series, Tracer: tracer}
 	api := httpapi.Config{Log: log, Addr: l.Addr().String(), AllowedHosts: o.hosts, CORSOrigins: o.origins, Version: cli.Version,
@@ -346,7 +352,7 @@ func announce(ctx context.Context, o serveOptions, h *wire.Host, addr string, st
 		}
 		fmt.Fprintf(stdout, "%d example plugins loaded\n", n)
 	}
-	fmt.Fprintf(stdout, "weft %s serves on %s://%s, data in %s\n", cli.Version, o.scheme(), addr, o.data)
+	fmt.Fprintf(stdout, "weft %s serves on %s://%s, data in %s\n", cli.Version, o.scheme(), addr, storeName(o.data, o.store))
 	return nil
 }
 

@@ -20,7 +20,7 @@ func openServer(ctx context.Context, cfg wire.Config, api httpapi.Config, front 
 			h.Count(counts)
 			front.Put(httpapi.New(answering(api, h)))
 		},
-		Front: front, Store: cfg.Data, Volatile: cfg.Data == wire.InMemory, Grace: httpapi.DefaultGrace, Log: cfg.Log,
+		Front: front, Store: storeName(cfg.Data, cfg.StoreURL), Volatile: cfg.Data == wire.InMemory && cfg.StoreURL == "", Grace: httpapi.DefaultGrace, Log: cfg.Log,
 	})
 }
 

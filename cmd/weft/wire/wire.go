@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
@@ -33,6 +34,7 @@ import (
 	"github.com/weftrun/weft/host/scheduler/history"
 	"github.com/weftrun/weft/host/scheduler/versions"
 	"github.com/weftrun/weft/host/store/memory"
+	"github.com/weftrun/weft/host/store/postgres"
 	"github.com/weftrun/weft/host/store/sqlite"
 	"github.com/weftrun/weft/host/stream"
 	"github.com/weftrun/weft/host/trace"
@@ -47,6 +49,9 @@ type Config struct {
 	// Data is the directory of the database and the compile cache. It is created if it
 	// does not exist. With InMemory nothing is stored.
 	Data string
+	// StoreURL is the address of a store on PostgreSQL; "": the store is in Data, which
+	// otherwise has the compile cache only.
+	StoreURL string
 	// AcceptLoss serves a directory with missing files; see sqlite.Options.
 	AcceptLoss bool
 	// Lost is called with each accepted loss, which is also logged. It may be nil.
@@ -130,8 +135,9 @@ type Host struct {
 	// Secret is random, and stays the same for the life of the store.
 	Secret []byte
 
-	files    *sqlite.Store // Store without its wrapper; nil: it is not in files
-	box      *blackbox.Box // nil: there is no crash report
+	database *postgres.Store // Store without what stands in for it; nil: it is not on PostgreSQL
+	files    *sqlite.Store   // Store without its wrapper; nil: it is not in files
+	box      *blackbox.Box   // nil: there is no crash report
 	position *blackbox.Position
 	log      *slog.Logger
 	stopRuns context.CancelFunc
@@ -161,7 +167,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 			err = errors.Join(err, opened.release(context.WithoutCancel(ctx)))
 		}
 	}()
-	if h.Store, err = h.openStore(cfg); err != nil {
+	if h.Store, err = h.openStore(ctx, cfg); err != nil {
 		return nil, err
 	}
 	if cfg.WrapStore != nil {
@@ -247,9 +253,21 @@ func (c *Config) lost(m *sqlite.Missing) {
 	}
 }
 
-func (h *Host) openStore(cfg Config) (host.Store, error) {
+// storeWait is how long a start waits for another server on the same PostgreSQL to end:
+// PostgreSQL takes some seconds to notice that a machine is gone.
+const storeWait = 15 * time.Second
+
+func (h *Host) openStore(ctx context.Context, cfg Config) (host.Store, error) {
 	if cfg.Store != nil {
 		return cfg.Store, nil
+	}
+	if cfg.StoreURL != "" {
+		s, err := postgres.Open(ctx, cfg.StoreURL, postgres.Options{Exclusive: true, Wait: storeWait})
+		if err != nil {
+			return nil, err // not s: an interface that holds a nil pointer is not nil
+		}
+		h.database = s
+		return s, nil
 	}
 	if cfg.Data == InMemory {
 		return memory.New(), nil
@@ -273,6 +291,12 @@ func (h *Host) openStore(cfg Config) (host.Store, error) {
 func (h *Host) openBox(cfg Config) {
 	if cfg.Data == InMemory || cfg.Store != nil {
 		return
+	}
+	if h.database != nil {
+		if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
+			cfg.Log.Warn("the data directory cannot be made", "dir", cfg.Data, "error", err)
+			return
+		}
 	}
 	h.box = blackbox.Open(blackbox.Config{Dir: cfg.Data, Cores: cmp.Or(cfg.Tokens, runtime.GOMAXPROCS(0)), Position: h.position, Catch: cfg.CatchCrashes, Log: cfg.Log})
 }
@@ -350,6 +374,9 @@ func (h *Host) begin(ctx context.Context) {
 	jctx, stopJrnl := context.WithCancel(context.WithoutCancel(ctx))
 	rctx, stopRuns := context.WithCancel(context.WithoutCancel(ctx))
 	h.stopJrnl, h.stopRuns = stopJrnl, stopRuns
+	if h.database != nil {
+		h.database.OnReturn(h.Runs.Nudge)
+	}
 	go func() {
 		err := h.Journal.Run(jctx)
 		h.failure = err
@@ -389,8 +416,14 @@ func (h *Host) Drain() {
 	h.mu.Unlock()
 }
 
-// Healthy implements host.Health.
-func (h *Host) Healthy() error { return h.Runs.Health() }
+// Healthy implements host.Health. While PostgreSQL is away the server is not ready, but
+// healthy: it continues when PostgreSQL is back, and a restart would only load all again.
+func (h *Host) Healthy() error {
+	if h.database != nil && h.database.Stalled() {
+		return nil
+	}
+	return h.Runs.Health()
+}
 
 // Ready implements host.Health.
 func (h *Host) Ready() error {

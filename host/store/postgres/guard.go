@@ -95,6 +95,9 @@ func (g *guard) keep() {
 			continue
 		}
 		g.away.Store(false)
+		if back := g.store.back.Load(); back != nil {
+			(*back)()
+		}
 	}
 }
 

@@ -89,6 +89,7 @@ type Store struct {
 	stop    context.CancelFunc
 	kept    sync.WaitGroup
 	guard   *guard // nil: not exclusive
+	back    atomic.Pointer[func()]
 
 	reading sync.Mutex // held while notes of ended runs are processed
 	noted   chan struct{}
@@ -98,7 +99,10 @@ type Store struct {
 	commitTime   atomic.Int64 // nanoseconds
 }
 
-var _ host.Store = (*Store)(nil)
+var (
+	_ host.Store   = (*Store)(nil)
+	_ host.Staller = (*Store)(nil)
+)
 
 // Open opens the store at a URL (postgres://user@host:port/database?schema=weft), and
 // creates its schema if necessary. The parameters are those of libpq. No error has the
@@ -295,6 +299,23 @@ func (s *Store) Stats() host.StoreStats {
 // Stalled reports whether the store waits for PostgreSQL at the moment: an append whose
 // outcome is not known, or no connection.
 func (s *Store) Stalled() bool { return s.stalled.Load() || s.guard != nil && s.guard.away.Load() }
+
+// OnReturn makes an exclusive store call fn whenever PostgreSQL was away and is back. fn
+// must not block.
+func (s *Store) OnReturn(fn func()) { s.back.Store(&fn) }
+
+// Describe names the store of a URL in messages, without user and password.
+func Describe(address string) string {
+	config, err := pgx.ParseConfig(address)
+	if err != nil {
+		return "PostgreSQL"
+	}
+	schema := config.RuntimeParams["schema"]
+	if schema == "" {
+		schema = defaultSchema
+	}
+	return fmt.Sprintf("schema %s of database %s on PostgreSQL at %s:%d", schema, config.Database, config.Host, config.Port)
+}
 
 // lock waits for the right to write.
 func (s *Store) lock(ctx context.Context) error {
