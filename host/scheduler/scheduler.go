@@ -378,7 +378,7 @@ func newScheduler(ctx context.Context, cfg Config) *Scheduler {
 		Store: cfg.Store, Journal: cfg.Journal, Limits: cfg.Limits, Drop: s.table.dropFrom, Done: s.signal, Now: cfg.Now, Clock: s.now, Log: cfg.Log,
 	})
 	s.table.init(s)
-	s.reserved = handlers.New(handlers.Config{Store: cfg.Store, Durable: cfg.Journal.Durable, Now: s.now, Entropy: cfg.Entropy})
+	s.reserved = handlers.New(handlers.Config{Store: cfg.Store, Journal: cfg.Journal, Now: s.now, Entropy: cfg.Entropy})
 	s.cores.init(s)
 	s.starts.Init(admission.Config{Limits: cfg.Limits, Cores: &s.cores.queue, Budget: s.cores.budgets.Rate, Now: cfg.Now, Memory: cfg.Memory})
 	s.gate.Init(admission.GateConfig{
@@ -387,7 +387,7 @@ func newScheduler(ctx context.Context, cfg Config) *Scheduler {
 	})
 	s.dues.s, s.mailer.s, s.suspicion.s, s.life.s = s, s, s, s
 	s.calls.Init(calls.CallerConfig{
-		Host: callHost{s}, Lock: &s.mu, Resources: cfg.Resources, Store: cfg.Store, Grow: cfg.Quotas.Grow, Durable: cfg.Journal.Durable,
+		Host: callHost{s}, Lock: &s.mu, Resources: cfg.Resources, Store: cfg.Store, Grow: cfg.Quotas.Grow, Journal: cfg.Journal,
 		Clock: cfg.Now, Now: s.now, Tracer: cfg.Tracer,
 	})
 	s.setDuties()
