@@ -25,9 +25,11 @@ TOOLCHAIN := $(or $(WEFT_TOOLCHAIN),$(if $(CACHE),$(CACHE)/weft-toolchain))
 VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 # Each module is built by its own go.mod, which no build may change; the version
-# comes from VERSION, so that a copy without git builds as well.
+# comes from VERSION, so that a copy without git builds as well. Without paths in them,
+# compiled packages are the same in each checkout and for each tool (test, vet, linters):
+# the go command compiles each of them once and takes it from its cache afterwards.
 export GOWORK := off
-export GOFLAGS := $(strip $(filter-out -mod=% -buildvcs=%,$(GOFLAGS)) -mod=readonly -buildvcs=false)
+export GOFLAGS := $(strip $(filter-out -mod=% -buildvcs=% -trimpath,$(GOFLAGS)) -mod=readonly -buildvcs=false -trimpath)
 export PATH := $(if $(TOOLCHAIN),$(TOOLCHAIN)/bin:)$(PATH)
 # Where tests of the real server find it and the example plugins.
 export WEFT_BIN := $(CURDIR)/bin/weft
@@ -68,7 +70,7 @@ fuzz: test-plugins ## Run each fuzz target for a while (FUZZTIME=60s)
 
 # What tests need, with the guests' compilers and all built plugins.
 .PHONY: test-plugins
-test-plugins: toolchain python build
+test-plugins: toolchain python postgres build
 	@$(parallel) plugins-go plugins-tinygo plugins-rust
 	@ZIG="$$(.ci/python/install guests)/bin/python -m ziglang" $(parallel) plugins-c plugins-zig
 
@@ -117,9 +119,19 @@ toolchain: need-go ## Install the guests' compilers (Debian; root or sudo), once
 		.ci/toolchain/install
 	fi
 
+.PHONY: postgres
+postgres: ## Install a PostgreSQL server for tests (Debian; root or sudo), once; none is started
+	@.ci/postgres install >/dev/null
+
 .PHONY: python
 python: ## Install the Python packages that tests use, once, outside the checkout (needs PyPI)
 	@.ci/python/install >/dev/null
+
+.PHONY: engines
+engines: ## Build the engine for JavaScript from its pinned sources (needs cargo, and a network once)
+	@mkdir -p build
+	sdk-guest/js/engine/build.sh build/engine.wasm
+	gzip -9nc build/engine.wasm >sdk-guest/js/engine/engine.wasm.gz
 
 .PHONY: release
 release: need-go ## Before a release is tagged: pack the SDK that programs made by 'go install' put into projects

@@ -79,8 +79,8 @@ type DataError struct {
 	// Path is the position of the invalid part, as segments joined by dots: field names,
 	// map keys, list indices. "" means the data as a whole.
 	Path string
-	// Offset counts bytes from the start of the data. -1: the error occurred while
-	// encoding, where there are no bytes yet.
+	// Offset counts bytes from the start of the data. It is -1 for an error of an
+	// encoder, which has not produced any data.
 	Offset int
 	// Reason is a clause for people, without a full stop.
 	Reason string

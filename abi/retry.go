@@ -2,6 +2,7 @@ package abi
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weftrun/weft/abi/cbor"
@@ -55,10 +56,8 @@ func (d *decoder) choice(field string, set fieldSet, read func(key string)) {
 func (d *decoder) word(field string, words ...string) string {
 	at := d.off
 	s := d.text(field)
-	for _, w := range words {
-		if s == w {
-			return s
-		}
+	if slices.Contains(words, s) {
+		return s
 	}
 	if !d.failed() {
 		d.failAt(at, field, fmt.Sprintf("unknown word %q: needs a newer weft", clip(s)))

@@ -66,28 +66,38 @@ var rooms = []room{
 	{"host/scheduler/versions", []string{"abi", "host", "host/engine", "host/limit", "host/work"}},
 	{"host/scheduler/history", []string{"abi", "host", "host/state", "host/engine"}},
 	{"host/engine", []string{"abi", "abi/cbor", "host", "host/state", "host/work", "host/limit"}},
-	{"host/sandbox", []string{"abi", "abi/cbor", "host", "host/extism", "host/sandbox/lines", "host/sandbox/memory", "host/sandbox/rewrite", "host/sandbox/wasi", "host/turns", "host/missing", "host/limit", "host/behalf"}},
+	{"host/sandbox", []string{"abi", "abi/cbor", "host", "host/extism", "host/sandbox/buildqueue", "host/sandbox/confine", "host/sandbox/lines", "host/sandbox/memory", "host/sandbox/rewrite", "host/sandbox/wasi", "host/sandbox/wasmbin", "host/turns", "host/missing", "host/limit", "host/behalf"}},
 	{"host/extism", []string{"abi", "host"}},
+	{"host/sandbox/buildqueue", []string{"host/turns"}},
+	{"host/sandbox/confine", nil},
 	{"host/sandbox/lines", nil},
-	{"host/sandbox/rewrite", nil},
+	{"host/sandbox/rewrite", []string{"host/sandbox/wasmbin"}},
+	{"host/sandbox/wasmbin", nil},
 	{"host/sandbox/memory", nil},
-	{"host/sandbox/spectest", []string{"host/sandbox/rewrite"}},
+	{"host/sandbox/spectest", []string{"host/sandbox/rewrite", "host/sandbox/wasmbin"}},
 	{"host/sandbox/wasi", []string{"abi", "host", "host/missing"}},
 	{"host/hostcall", []string{"abi", "abi/cbor", "host", "host/state", "host/engine", "host/work", "host/missing"}},
-	{"host/state", []string{"abi", "abi/cbor", "host", "host/pattern", "host/work"}},
+	{"host/state", []string{"abi", "abi/cbor", "host", "host/jsonschema", "host/pattern", "host/work"}},
+	{"host/jsonschema", []string{"abi", "abi/cbor", "host/pattern", "host/work"}},
+	{"host/jsonschema/draft2020", []string{"abi", "host/jsonschema", "host/pattern"}},
 	{"host/pattern", []string{"host/work"}},
 	{"host/work", nil},
 	{"host/journal", []string{"abi", "abi/cbor", "host", "host/usage"}},
 	{"host/access", []string{"abi", "host", "host/limit"}},
 	{"host/store/memory", []string{"abi", "host", "host/search", "host/limit", "host/usage"}},
-	{"host/store/sqlite", []string{"abi", "host", "host/search", "host/inspect", "host/limit", "host/usage"}},
+	{"host/store/sqlite", []string{"abi", "host", "host/search", "host/inspect", "host/limit", "host/usage", "host/store/record", "host/store/sqlite/datadir", "host/store/sqlite/wal"}},
+	{"host/store/sqlite/datadir", nil},
+	{"host/store/sqlite/wal", []string{"host/store/sqlite/datadir"}},
+	{"host/store/postgres", []string{"abi", "host", "host/search", "host/limit", "host/usage", "host/store/record"}},
+	{"host/store/postgres/pgtest", []string{"host/hosttest/suite"}},
+	{"host/store/record", []string{"abi", "host"}},
 	{"host/store/sqlite/faultdisk", nil},
 	{"host/store/storetest", []string{"abi", "host", "host/search", "host/limit", "host/usage"}},
 	{"host/stream", []string{"abi", "host"}},
 	{"host/quota", []string{"host", "host/bucket", "host/limit", "host/usage"}},
 	{"host/blackbox", []string{"host", "host/deaths"}},
 	{"host/audit", []string{"abi", "host", "host/engine", "host/inspect"}},
-	{"host/module", []string{"abi", "abi/cbor", "host", "host/extism", "host/state", "host/engine", "host/flow", "host/pattern", "host/work", "host/limit", "host/behalf"}},
+	{"host/module", []string{"abi", "abi/cbor", "host", "host/extism", "host/state", "host/engine", "host/flow", "host/jsonschema", "host/jsonschema/draft2020", "host/work", "host/limit", "host/behalf"}},
 	{"host/flow", []string{"abi", "host", "host/state", "host/pattern", "host/work"}},
 	{"host/sse", nil},
 	{"host/resource", []string{"abi", "host", "host/jsonfile", "host/sse"}},
@@ -98,9 +108,12 @@ var rooms = []room{
 	{"host/hosttest", []string{"..."}},
 	{"host/hosttest/suite", []string{"host", "host/limit"}},
 	{"sdk-guest/rust", nil}, // its sources are in the binary
+	{"sdk-guest/js", nil},   // the engine is in the binary
+	{"sdk-guest/js/sdk", nil},
 	{"cmd/weft/wire", []string{"..."}},
-	{"cmd/weft/scaffold", []string{"sdk-guest/rust"}},
-	{"cmd/weft/guest", nil},
+	{"cmd/weft/scaffold", []string{"sdk-guest/js/sdk", "sdk-guest/rust"}},
+	{"cmd/weft/guest", []string{"cmd/weft/guest/script"}},
+	{"cmd/weft/guest/script", []string{"sdk-guest/js", "sdk-guest/js/sdk"}},
 	{"cmd/weft/screen", []string{"host"}},
 	{"cmd/weft/cli", []string{"host"}},
 	{"cmd/weft/remote", []string{"host", "host/client", "host/server", "cmd/weft/cli", "cmd/weft/screen"}},
@@ -135,11 +148,13 @@ func TestArchitecturePageHasEachPackage(t *testing.T) {
 var modules = map[string]string{
 	"cel.dev/cel-go": "host/flow",
 	"github.com/HdrHistogram/hdrhistogram-go":    "cmd/weft",
+	"github.com/evanw/esbuild":                   "cmd/weft/guest/script",
 	"github.com/fxamacker/cbor/v2":               "abi",
+	"github.com/jackc/pgx/v5":                    "host/store/postgres",
 	"github.com/labstack/echo/v4":                "host/httpapi",
 	"github.com/mattn/go-runewidth":              "cmd/weft/screen",
 	"github.com/prometheus/client_golang":        "host/metrics",
-	"github.com/santhosh-tekuri/jsonschema/v6":   "host/module",
+	"github.com/santhosh-tekuri/jsonschema/v6":   "host/jsonschema/draft2020",
 	"github.com/spf13/cobra":                     "cmd/weft",
 	"github.com/spf13/pflag":                     "cmd/weft",
 	"github.com/tetratelabs/wazero":              "host/sandbox",
@@ -160,11 +175,11 @@ var modules = map[string]string{
 const testOnly = "test files"
 
 // testPackages are linked into tests only, without being called _test.go.
-var testPackages = []string{"host/sandbox/spectest", "host/store/sqlite/faultdisk", "host/store/storetest", "host/hosttest", "host/hosttest/suite"}
+var testPackages = []string{"host/sandbox/spectest", "host/store/sqlite/faultdisk", "host/store/postgres/pgtest", "host/store/storetest", "host/hosttest", "host/hosttest/suite"}
 
 // pure packages compute: no clock, no chance, no I/O, no goroutine. What they
 // answer depends on their arguments alone, so that replay gives the same.
-var pure = []string{"host/engine", "host/state", "host/flow", "host/pattern", "host/work"}
+var pure = []string{"host/engine", "host/state", "host/flow", "host/jsonschema", "host/pattern", "host/work"}
 
 // impure are the imports that a pure package has no use for; what lies below
 // them (sync/atomic, math/rand/v2, net/http) is meant as well.

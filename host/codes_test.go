@@ -90,7 +90,7 @@ func problemCodes(file *ast.File) []string {
 	return list
 }
 
-// problemsIn gives the literals of host.Problem that a literal is: itself, or the
+// problemsIn returns the literals of host.Problem that a literal is: itself, or the
 // elements of a slice, which have no type of their own.
 func problemsIn(lit *ast.CompositeLit) []*ast.CompositeLit {
 	named := func(e ast.Expr) bool {

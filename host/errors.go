@@ -14,7 +14,7 @@ import (
 // Code is a machine-readable error code.
 type Code string
 
-// The codes of the API's errors; [Code.HTTPStatus] is their one table.
+// The codes of the API's errors; [Code.HTTPStatus] has their statuses.
 const (
 	CodeInvalidMessage       Code = "invalid_message"
 	CodeInvalidArgument      Code = "invalid_argument"
@@ -37,19 +37,17 @@ const (
 	CodeOverloaded           Code = "overloaded"
 )
 
-// Codes of failed runs, beside the steps' own.
+// Codes of failed runs, in addition to the codes of steps.
 const (
 	RunTrap             = "trap"
-	RunPanic            = "panic" // the SDKs give it too, where they catch panics
+	RunPanic            = "panic" // the SDKs also use it, if they catch panics
 	RunFuelExhausted    = "fuel_exhausted"
 	RunDeadlineExceeded = "deadline_exceeded"
 	RunLimitExceeded    = "limit_exceeded"
 	RunInvalidOutput    = "invalid_output"
-	RunSchemaViolation  = "schema_violation"
 	RunTimeout          = "timeout"
 	RunCancelled        = "cancelled"
-	RunPermissionDenied = "permission_denied"
-	RunStalled          = "stalled" // nothing was left to do, and no result was given
+	RunStalled          = "stalled" // nothing was left to do, and no step had returned a result
 )
 
 // Codes of blocked runs.
@@ -57,7 +55,7 @@ const (
 	BlockedReplayMismatch = "replay_mismatch"
 	BlockedHostCrash      = "host_crash"
 	BlockedHostError      = "host_error" // the host could not run the step
-	BlockedUnreadable     = "unreadable" // a part of the stored record does not read
+	BlockedUnreadable     = "unreadable" // a part of the stored record cannot be read
 )
 
 var httpStatus = map[Code]int{
@@ -82,8 +80,8 @@ var httpStatus = map[Code]int{
 	CodeOverloaded:           http.StatusServiceUnavailable,
 }
 
-// HTTPStatus is the status that the API answers for the code; 500 for a code
-// that is not in the table.
+// HTTPStatus returns the HTTP status for the code; 500 for a code that is not in the
+// table.
 func (c Code) HTTPStatus() int {
 	if s, ok := httpStatus[c]; ok {
 		return s
@@ -91,8 +89,8 @@ func (c Code) HTTPStatus() int {
 	return http.StatusInternalServerError
 }
 
-// Codes lists the codes of the API's errors that are answered under a status, sorted;
-// under 0 all of them.
+// Codes lists the codes of the API's errors with the given HTTP status, sorted; for 0 all
+// codes.
 func Codes(status int) []Code {
 	var list []Code
 	for code, under := range httpStatus {
@@ -107,22 +105,22 @@ func Codes(status int) []Code {
 	return list
 }
 
-// Error is an error of the host: a code for programs, a message for people and
-// the cause for the log. The message says all that people may see.
+// Error is an error of the host: a code for programs, a message for people and the cause
+// for the log. People see only the message.
 type Error struct {
 	Code    Code
 	Message string
 	Cause   error
 	// Problems lists every fault of an invalid plugin.
 	Problems []Problem
-	// RetryAfter is how long to wait before trying again; 0 is unknown.
+	// RetryAfter is how long to wait before trying again; 0: unknown.
 	RetryAfter time.Duration
-	// Breach says which quota was met; nil: none was.
+	// Breach names the quota that was reached; nil: none.
 	Breach *limit.Breach
 }
 
-// HTTPStatus is the status that the API answers for the error: that of its code, but
-// 413 for a quota of bytes that are kept.
+// HTTPStatus returns the HTTP status for the error: the status of its code, but 413 for a
+// quota of stored bytes.
 func (e *Error) HTTPStatus() int {
 	if e.Breach != nil && e.Breach.Size {
 		return http.StatusRequestEntityTooLarge
@@ -130,20 +128,20 @@ func (e *Error) HTTPStatus() int {
 	return e.Code.HTTPStatus()
 }
 
-// Error implements error: the message.
+// Error implements error; it returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// Errorf makes an [*Error] with that message; a %w verb's operand is its cause.
+// Errorf returns an [*Error] with a message; the operand of a %w verb is its cause.
 func Errorf(code Code, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
 	return &Error{Code: code, Message: err.Error(), Cause: errors.Unwrap(err)}
 }
 
-// Unavailable is the error of a request that the store cannot serve at the moment. The
-// error of a context that has ended stays as it is.
+// Unavailable returns the error for a request that the store cannot serve at the moment.
+// It returns the error of a context that has ended unchanged.
 func Unavailable(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -151,8 +149,8 @@ func Unavailable(err error) error {
 	return &Error{Code: CodeUnavailable, Message: "the store does not work at the moment", Cause: err}
 }
 
-// CodeOf gives the code of an error: that of the first [*Error] in its chain,
-// else CodeInternal.
+// CodeOf returns the code of an error: the code of the first [*Error] in its chain,
+// otherwise CodeInternal.
 func CodeOf(err error) Code {
 	var e *Error
 	if errors.As(err, &e) {
@@ -161,8 +159,8 @@ func CodeOf(err error) Code {
 	return CodeInternal
 }
 
-// MessageOf gives the message for people of an error: that of the first
-// [*Error] in its chain; of any other error a text that tells nothing inside.
+// MessageOf returns the message for people of an error: the message of the first [*Error]
+// in its chain. For other errors it is a text that reveals nothing internal.
 func MessageOf(err error) string {
 	var e *Error
 	if errors.As(err, &e) {

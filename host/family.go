@@ -7,46 +7,47 @@ import (
 	"time"
 )
 
-// FamilyStream is an open subscription to the events of a run, of its children and of
-// theirs. One goroutine uses it.
+// FamilyStream is an open subscription to the events of a run and of all its descendants.
+// One goroutine uses it.
 type FamilyStream interface {
-	// Next is like that of [Stream], with io.EOF after the terminal event of the run.
+	// Next is like Next of [Stream]. It returns io.EOF after the terminal event of the
+	// run.
 	Next(ctx context.Context, wait time.Duration) ([]FamilyEvent, error)
-	// Ended is like that of [Stream], about the run.
+	// Ended is like Ended of [Stream], for the run.
 	Ended() bool
-	// Close gives the subscription back. It may be called twice.
+	// Close ends the subscription. It may be called twice.
 	Close()
 }
 
 // FamilyEvent is an event of a run or of one of its children.
 type FamilyEvent struct {
 	StreamEvent
-	HandlerID string // whose event it is; Seq counts the events of this handler
-	ParentID  string // handler of the run that has begun HandlerID's as its child; "": the run itself
-	// Position is where a subscription begins just behind the event; see
+	HandlerID string // handler of the event; Seq counts the events of this handler
+	ParentID  string // handler of the run that started HandlerID's as its child; "": the run itself
+	// Position is the place directly after the event, for a new subscription; see
 	// [ParsePosition].
 	Position string
 }
 
-// FamilyStart is where a [FamilyStream] begins.
+// FamilyStart is the place where a [FamilyStream] begins.
 type FamilyStart struct {
-	After    int64 // of the run's own events; see StreamFromNow and StreamFromRun
+	After    int64 // for the run's own events; see StreamFromNow and StreamFromRun
 	Children []FamilyMember
 }
 
-// FamilyMember is a child whose events begin behind a number.
+// FamilyMember is a child whose events begin after a number.
 type FamilyMember struct {
 	Handler string
-	Parent  string // handler; "": the run itself
+	Parent  string // handler of the parent; "": the run itself
 	After   int64
 }
 
-// maxPosition bounds the children that a position names.
+// maxPosition limits the children that a position names.
 const maxPosition = 1024
 
-// Position is the text of a start: the number of the run's last event, then for each child
-// that may have more to give /HANDLER=NUMBER, or /HANDLER:PARENT=NUMBER if root is not its
-// parent.
+// Position returns the text of a start: the number of the run's last event, followed by
+// /HANDLER=NUMBER for each child that may have more events, or /HANDLER:PARENT=NUMBER if
+// root is not its parent.
 func (s FamilyStart) Position(root string) string {
 	b := strconv.AppendInt(nil, s.After, 10)
 	for _, c := range s.Children {

@@ -18,20 +18,20 @@ func (u *TenantUsage) SetMonths(months []usage.MonthSpent) {
 	u.RunsStarted, u.Fuel, u.LogBytes = all.Runs, all.Fuel, all.LogBytes
 }
 
-// QuotaStore is the part of a [Store] that says what tenants hold and have spent.
-// What a tenant has spent goes with the tenant only.
+// QuotaStore is the part of a [Store] with what tenants hold and have spent. Records of
+// what a tenant has spent are deleted only with the tenant.
 type QuotaStore interface {
-	// RunsHeld counts the runs of all tenants that have not ended, by name; who has
-	// none may be left out.
+	// RunsHeld counts the runs of all tenants that have not ended, by name. Tenants
+	// without such runs may be omitted.
 	RunsHeld(ctx context.Context) ([]usage.RunsHeld, error)
-	// BytesHeld gives the bytes of the journals and of the states of a tenant's
-	// sessions, with what its resources of the kind kv keep counted as states. A state
-	// counts as it was when its session was last written. SessionCharge, RunCharge and
-	// KeyCharge are in them, for each session that is not being deleted, run and key.
+	// BytesHeld returns the bytes of the journals and of the states of a tenant's
+	// sessions. The data of its resources of kind kv counts as state. A state counts as
+	// of the last write of its session. The sums include SessionCharge, RunCharge and
+	// KeyCharge for each session that is not being deleted, each run and each key.
 	BytesHeld(ctx context.Context, tenant string) (journal, state int64, err error)
 	// PluginsHeld counts a tenant's versions of plugins, and their bytes.
 	PluginsHeld(ctx context.Context, tenant string) (versions int, bytes int64, err error)
-	// Spent lists what a tenant ("" for all) has spent from a month on, by tenant
-	// and month.
+	// Spent lists what a tenant ("" for all) has spent since a month, by tenant and
+	// month.
 	Spent(ctx context.Context, tenant string, from usage.Month) ([]usage.MonthSpent, error)
 }

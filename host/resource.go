@@ -7,42 +7,42 @@ import (
 	"github.com/weftrun/weft/abi"
 )
 
-// ResourceMode says when a call of a resource is made, and whether again if its
-// outcome is not known: after a crash, or an attempt that ended before the answer.
+// ResourceMode says when a call of a resource is made, and whether it is repeated if its
+// outcome is unknown: after a crash, or if its attempt ended before the answer.
 type ResourceMode string
 
 // The values of ResourceMode.
 const (
-	// ResourceReadOnly: the call changes nothing outside. It need not wait until
-	// its intent is durable, and is made again.
+	// ResourceReadOnly: the call has no effects. It need not wait until its intent is
+	// durable, and may be repeated.
 	ResourceReadOnly ResourceMode = "read_only"
-	// ResourceRepeat: the call is made again, under the same key.
+	// ResourceRepeat: the call is repeated with the same key.
 	ResourceRepeat ResourceMode = "repeat"
-	// ResourceFail: the call is made at most once; an outcome that is not known is
-	// an error to the step.
+	// ResourceFail: the call is made at most once; an unknown outcome is an error for the
+	// step.
 	ResourceFail ResourceMode = "fail"
 )
 
-// Valid reports whether the mode is one of these.
+// Valid reports whether the mode is one of the constants.
 func (m ResourceMode) Valid() bool {
 	return m == ResourceReadOnly || m == ResourceRepeat || m == ResourceFail
 }
 
-// ResourceGrant is how a workflow of a tenant may use a resource.
+// ResourceGrant says how a workflow of a tenant may use a resource.
 type ResourceGrant struct {
 	Mode ResourceMode
-	// Pool names those who share InFlight, the calls under way at a time (at least
-	// 1). The surplus waits, first come, first served.
+	// Pool names the calls that share InFlight, the number of concurrent calls (at least
+	// 1). Further calls wait in order of arrival.
 	Pool     string
 	InFlight int
-	// Reads names methods that change nothing: their mode is ResourceReadOnly.
+	// Reads names methods without effects: their mode is ResourceReadOnly.
 	Reads []string
-	// Space is not the zero value if the resource is kept in the journal's own store:
-	// its calls are made by Operate, each together with its answer.
+	// Space is not zero if the resource's data is in the journal's own store: its calls
+	// are made by Operate, each together with its answer.
 	Space KVSpace
 }
 
-// ModeOf is the mode of a method's calls.
+// ModeOf returns the mode of a method's calls.
 func (g *ResourceGrant) ModeOf(method string) ResourceMode {
 	if slices.Contains(g.Reads, method) {
 		return ResourceReadOnly
@@ -50,7 +50,7 @@ func (g *ResourceGrant) ModeOf(method string) ResourceMode {
 	return g.Mode
 }
 
-// ResourceUser is who wants to use a resource.
+// ResourceUser identifies the workflow that uses a resource.
 type ResourceUser struct {
 	Tenant   string
 	Workflow string
@@ -65,56 +65,53 @@ type ResourceCall struct {
 	Resource string
 	Method   string
 	Payload  abi.Raw // one encoded value, not modified
-	// Key is the same whenever this call is made, and no other call's: 32 hex
-	// digits.
+	// Key is the same whenever this call is made, and differs from the keys of all other
+	// calls: 32 hex digits.
 	Key  string
 	Mode ResourceMode
-	// Trace is nil, or what a service that is called over HTTP is told of the call's
-	// trace: Parent names the call. It is no part of the call: neither of its key nor
-	// of its answer.
+	// Trace is nil, or the trace context for a service that is called over HTTP: Parent
+	// names the call. It is not part of the call: neither of its key nor of its answer.
 	Trace *Trace
-	// Stream takes what comes of an answer before the whole; nil: nobody does.
+	// Stream receives parts of the answer before the whole answer; nil: nothing does.
 	Stream *ResourceStream
-	// Waits is called before each wait for the network, and back after it, so that
-	// the server knows when it works on the call itself. It may be nil.
+	// Waits is called before each wait for the network, and back after it, so that the
+	// server knows when it works on the call itself. It may be nil.
 	Waits func() (back func())
 }
 
-// ResourceStream takes parts of the answer to a call, for the stream of its run.
+// ResourceStream receives parts of the answer to a call, for the stream of its run.
 type ResourceStream struct {
-	// Published are the bytes that are there already, from when the call was made
-	// before; Hash is their SHA-256.
+	// Published is the number of bytes that an earlier call has published; Hash is their
+	// SHA-256.
 	Published int
 	Hash      [32]byte
-	// Publish adds a part. It returns when the part will surely be there before what
-	// comes after it, the answer included.
+	// Publish adds a part. It returns when it is certain that the part precedes
+	// everything that follows it, including the answer.
 	Publish func(ctx context.Context, d ResourceDelta) error
 }
 
 // ResourceDelta is a part of an answer's text.
 type ResourceDelta struct {
 	Offset int    // in bytes
-	Text   string // from there on
-	Reset  bool   // what was published before holds no more; Offset is 0
-	// Hash is the SHA-256 of the text with this part.
+	Text   string // text at the offset
+	Reset  bool   // the earlier published text is not valid any more; Offset is 0
+	// Hash is the SHA-256 of the text including this part.
 	Hash [32]byte
 }
 
-// Resources is what operators have granted. All methods may be called from any
-// goroutine.
+// Resources are the granted resources. All methods may be called from any goroutine.
 type Resources interface {
-	// Grant says how someone may use a resource that its manifest asks for.
+	// Grant returns how a user may use a resource that its manifest asks for.
 	//
 	// # Errors
 	//
 	// [*Error] with CodePermissionDenied: it is not granted, or is of another kind.
 	Grant(user ResourceUser, decl abi.ResourceDecl) (ResourceGrant, error)
-	// Call makes a call and waits for its answer, which is bounded in time. When
-	// ctx ends, nobody wants the answer any more. Whether the call is still granted
-	// is checked again.
+	// Call makes a call and waits for its answer for a limited time. When ctx ends, the
+	// answer is no longer needed. Call checks again that the call is still granted.
 	Call(ctx context.Context, call ResourceCall) (abi.Raw, *abi.Error)
 	// Operate makes a call of a resource whose grant has a Space. It changes nothing
-	// itself: the caller makes the write of the answer, with the answer. Whether the
-	// call is still granted, for this space, is checked again.
+	// itself: the caller writes the change in the answer together with the answer.
+	// Operate checks again that the call is still granted for this space.
 	Operate(call ResourceCall, space KVSpace, data KVData) KVAnswer
 }

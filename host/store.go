@@ -195,9 +195,6 @@ type Repeat struct {
 	Made  int64  // Unix nanoseconds
 }
 
-// RepeatsKept is how long a request can be repeated, in nanoseconds.
-const RepeatsKept = int64(24 * time.Hour)
-
 // StreamRow holds consecutive new events of one handler's stream.
 type StreamRow struct {
 	HandlerID string

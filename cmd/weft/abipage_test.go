@@ -13,11 +13,11 @@ import (
 	"github.com/weftrun/weft/host/hosttest"
 )
 
-// hostCall is a line of the table of calls: what it does, and how the SDKs say it.
-// C and Zig have one way for all.
+// hostCall is a line of the table of calls: what it does, and its names in the SDKs. C
+// and Zig have one function for all calls.
 type hostCall struct {
 	what string
-	goes []string // in Go: of a context, unless it begins with "weft."
+	goes []string // in Go: methods of a context, unless they begin with "weft."
 	rust []string
 }
 
@@ -29,18 +29,18 @@ var hostCalls = map[abi.Import]hostCall{
 	abi.ImportStateCommit: {"ends the edit with a new value", []string{"Edit", "weft.EditAt"}, []string{"edit", "edit_at", "try_edit", "try_edit_at"}},
 	abi.ImportStateAbort:  {"ends the edit, and changes nothing", []string{"Edit", "weft.EditAt"}, []string{"try_edit", "try_edit_at"}},
 	abi.ImportSendEvent:   {"sends an event to whoever takes it, or to one step", []string{"Send", "SendTo"}, []string{"send", "send_to"}},
-	abi.ImportCollect:     {"keeps events until there is one of each type", []string{"Collect", "weft.CollectN"}, []string{"collect", "collect_in", "collect_n"}},
+	abi.ImportCollect:     {"keeps events until there is one of each type", []string{"Collect", "CollectIn", "weft.CollectN"}, []string{"collect", "collect_in", "collect_n"}},
 	abi.ImportWait:        {"waits for an event from outside, or another step", []string{"weft.Wait"}, []string{"wait_for"}},
 	abi.ImportWriteStream: {"writes an event to the run's stream", []string{"Stream"}, []string{"stream"}},
 	abi.ImportRunWorkflow: {"runs a workflow as a child, and waits for its stop event", []string{"weft.Run"}, []string{"run_workflow"}},
-	abi.ImportResource:    {"calls what the operator has granted, and waits for the answer", []string{"Call", "HTTP", "LLM"}, []string{"call", "http", "llm"}},
+	abi.ImportResource:    {"calls what the operator has granted, and waits for the answer", []string{"Call", "HTTP", "LLM", "KV"}, []string{"call", "http", "llm", "kv"}},
 	abi.ImportSleep:       {"waits for a time", []string{"Sleep"}, []string{"sleep"}},
 	abi.ImportNow:         {"tells the time, the same in each replay", []string{"Now"}, []string{"now"}},
 	abi.ImportRandom:      {"gives random bytes, the same in each replay", []string{"Random"}, []string{"random"}},
 	abi.ImportLog:         {"writes a line to the run's log", []string{"Debug", "Info", "Warn", "Error"}, []string{"debug", "info", "warn", "error", "log"}},
 }
 
-// cddl gives the parts of abi.cddl by their titles, the first under "".
+// cddl returns the parts of abi.cddl by their titles; the first part has the title "".
 func cddl(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(hosttest.Root(), "abi", "abi.cddl"))
@@ -59,7 +59,7 @@ func cddl(t *testing.T) map[string]string {
 	return parts
 }
 
-// part is a part of abi.cddl as a page shows it.
+// part formats a part of abi.cddl for a page.
 func part(t *testing.T, parts map[string]string, title string) string {
 	t.Helper()
 	if parts[title] == "" {
@@ -68,7 +68,7 @@ func part(t *testing.T, parts map[string]string, title string) string {
 	return fenced(strings.TrimSpace(parts[title])) + "\n"
 }
 
-// abiPage describes what crosses the boundary between host and guest.
+// abiPage describes the messages between host and guest.
 func abiPage(t *testing.T) string {
 	t.Helper()
 	parts := cddl(t)
@@ -101,7 +101,7 @@ func abiPage(t *testing.T) string {
 	return b.String()
 }
 
-// functions lists an SDK's.
+// functions lists the functions of an SDK.
 func functions(names []string, of string) string {
 	var list []string
 	for _, name := range names {
@@ -113,7 +113,7 @@ func functions(names []string, of string) string {
 	return strings.Join(list, ", ")
 }
 
-// manifestPage describes what a plugin says of itself.
+// manifestPage describes the manifest of a plugin.
 func manifestPage(t *testing.T) string {
 	t.Helper()
 	return "# The manifest\n\nWhat a plugin says of itself: its steps, the types of its events, the state. The SDKs make it of types and options, and\n" +
@@ -158,8 +158,8 @@ func manifestRows() string {
 	return b.String()
 }
 
-// What the page says that an SDK has is there, and no call of the host lacks in it, nor
-// in any SDK.
+// Every function that the page names exists in its SDK, and every call of the host has a
+// function in every SDK.
 func TestCallsOfSDKs(t *testing.T) {
 	root := hosttest.Root()
 	read := func(pattern string) string {

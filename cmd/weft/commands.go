@@ -25,7 +25,7 @@ func addClientCommands(root *cobra.Command) {
 	root.AddCommand(newVersion())
 }
 
-// addCommands adds commands that are listed together, under a title.
+// addCommands adds commands that are listed under a common title.
 func addCommands(root *cobra.Command, id, title string, commands ...*cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: id, Title: title})
 	for _, cmd := range commands {
@@ -34,7 +34,8 @@ func addCommands(root *cobra.Command, id, title string, commands ...*cobra.Comma
 	root.AddCommand(commands...)
 }
 
-// knownCommand is the argument check of the root: what is left is no command.
+// knownCommand is the argument check of the root: a remaining argument is an unknown
+// command.
 func knownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -48,8 +49,8 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	return cli.Usage("unknown command %q: %s", args[0], cli.Meant(args[0], names, "'"+cmd.CommandPath()+" --help' lists them"))
 }
 
-// refuseUnknown makes the commands that cobra adds, and has them refuse what they do
-// not know, as the others do: they would show a help, and end well.
+// refuseUnknown creates the commands that cobra adds, and makes them refuse unknown
+// arguments like all other commands. By default they would show a help and succeed.
 func refuseUnknown(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()

@@ -17,13 +17,13 @@ import (
 	"github.com/weftrun/weft/host/client"
 )
 
-// completionTime bounds how long a shell waits for names that a server has.
+// completionTime limits how long a shell waits for names from the server.
 const completionTime = 2 * time.Second
 
-// completed is how many names are offered at most.
+// completed is the largest number of names that are offered.
 const completed = 100
 
-// lister lists names of one kind, each with what helps to tell it, behind a tab.
+// lister lists names of one kind, each followed by a tab and a description.
 type lister func(ctx context.Context, r *remote.Conn) ([]string, error)
 
 // listers are the kinds of names that a server has.
@@ -61,7 +61,7 @@ func namesOf[T any](list []T, name func(T) string) []string {
 	return names
 }
 
-// firstArguments says of which kind a command's first argument is.
+// firstArguments has the kind of each command's first argument.
 var firstArguments = map[string]string{
 	"weft show": "run", "weft cancel": "run", "weft pause": "run", "weft resume": "run", "weft retry": "run", "weft events": "run",
 	"weft journal": "run", "weft logs": "run", "weft fork": "run", "weft snapshot": "run", "weft send": "run",
@@ -72,7 +72,7 @@ var firstArguments = map[string]string{
 	"weft usage": "tenant", "weft tenants rm": "tenant", "weft keys rm": "key", "weft keys rotate": "key",
 }
 
-// flagKinds says the same of flags, and flagValues lists what others can be.
+// flagKinds has the kinds of flags. flagValues lists the values of other flags.
 var (
 	flagKinds  = map[string]string{"workflow": "workflow", "session": "session", "tenant": "tenant"}
 	flagValues = map[string][]string{
@@ -82,8 +82,8 @@ var (
 	}
 )
 
-// addCompletion lets a shell complete names that the server has, for all commands that
-// talk to one. Without an answer nothing is offered, and nothing said.
+// addCompletion lets a shell complete names of the server, for all commands that talk to
+// a server. If the server does not answer, completion offers nothing and prints nothing.
 func addCompletion(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		addCompletion(cmd)
@@ -98,7 +98,7 @@ func addCompletion(root *cobra.Command) {
 	}
 	root.Flags().VisitAll(func(f *pflag.Flag) {
 		complete := func(values func(cmd *cobra.Command) ([]string, cobra.ShellCompDirective)) {
-			_ = root.RegisterFlagCompletionFunc(f.Name, // an error says that the command has its own
+			_ = root.RegisterFlagCompletionFunc(f.Name, // an error means that the command already has a completion
 				func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 					return values(cmd)
 				})
@@ -131,7 +131,7 @@ func offered(cmd *cobra.Command, kind string) ([]string, cobra.ShellCompDirectiv
 	}
 	tenant := flag("tenant")
 	if kind == "tenant" {
-		tenant = "" // the one that is being entered
+		tenant = "" // the user is entering this name
 	}
 	r, err := remote.Connect(cmd, flag("server"), flag("profile"), tenant)
 	if err != nil {
@@ -150,7 +150,8 @@ func offered(cmd *cobra.Command, kind string) ([]string, cobra.ShellCompDirectiv
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completable makes a name with its description safe to show: the tab between stays.
+// completable makes a name with its description safe to show. It keeps the tab between
+// them.
 func completable(s string) string {
 	parts := strings.Split(s, "\t")
 	for i := range parts {

@@ -21,7 +21,7 @@ type page struct {
 	lines []string
 }
 
-// docPages reads all of them, but for what was built or installed.
+// docPages reads all pages, except pages that were built or installed.
 func docPages(t *testing.T) []page {
 	t.Helper()
 	root := hosttest.Root()
@@ -50,11 +50,11 @@ func docPages(t *testing.T) []page {
 // block is a fenced part of a page.
 type block struct {
 	lang string
-	line int // of the fence, from 1
+	line int // of the fence, counted from 1
 	text string
 }
 
-// blocks gives the fenced blocks, and the page's lines without them.
+// blocks returns the fenced blocks, and the page's lines without them.
 func (p page) blocks() (fenced []block, prose []string) {
 	var open *block
 	for i, line := range p.lines {
@@ -70,12 +70,13 @@ func (p page) blocks() (fenced []block, prose []string) {
 			prose = append(prose, line)
 			continue
 		}
-		prose = append(prose, "") // so that line numbers stay
+		prose = append(prose, "") // keeps the line numbers
 	}
 	return fenced, prose
 }
 
-// Code in the pages is code: JSON and Go read, commands and their flags are there.
+// Code blocks in the pages are valid: JSON and Go can be parsed, and commands and their
+// flags exist.
 func TestCodeInPages(t *testing.T) {
 	var goBlocks, jsonBlocks, commands int
 	for _, p := range docPages(t) {
@@ -112,12 +113,12 @@ func TestCodeInPages(t *testing.T) {
 	}
 }
 
-// commandLine is a line that calls weft, behind variables and a path perhaps; of a unit
-// of systemd, too.
+// commandLine matches a line that calls weft, perhaps after variables and a path; also in
+// a systemd unit.
 var commandLine = regexp.MustCompile(`^\s*(?:\$ |ExecStart=)?(?:[A-Z_]+=\S+ )*(?:[./a-z]*bin/|\./)?weft( .*)?$`)
 
-// checkCommand checks a line that calls weft: the command and its flags have to be there.
-// It gives the number of calls.
+// checkCommand checks a line that calls weft: the command and its flags must exist. It
+// returns the number of calls.
 func checkCommand(t *testing.T, path string, line int, text string) int {
 	found := commandLine.FindStringSubmatch(text)
 	if found == nil {
@@ -148,7 +149,7 @@ func checkCommand(t *testing.T, path string, line int, text string) int {
 	return 1
 }
 
-// newRootOfPages is the command line with what cobra adds when it runs.
+// newRootOfPages is the command line including the commands that cobra adds when it runs.
 func newRootOfPages() *cobra.Command {
 	root := newRoot()
 	root.InitDefaultHelpCmd()
@@ -158,8 +159,8 @@ func newRootOfPages() *cobra.Command {
 
 func isName(word string) bool { return regexp.MustCompile(`^[a-z][a-z-]*$`).MatchString(word) }
 
-// shellWords splits the words of a line up to what is no longer of the command: a pipe,
-// a comment, a redirection, a second command.
+// shellWords splits a line into words up to the end of the command: a pipe, a comment, a
+// redirection, or a second command.
 func shellWords(line string) []string {
 	var words []string
 	for _, quoted := range regexp.MustCompile(`'[^']*'|"[^"]*"|\$\([^)]*\)|[^\s'"]+`).FindAllString(line, -1) {
@@ -174,7 +175,7 @@ func shellWords(line string) []string {
 // link is a Markdown link to a place in the project.
 var link = regexp.MustCompile(`\]\(([^)\s:]+)\)`)
 
-// Links within the project lead to files that are there, and to titles in them.
+// Links within the project lead to existing files, and to existing titles in them.
 func TestLinksInPages(t *testing.T) {
 	titles := map[string]map[string]bool{}
 	all := docPages(t)
@@ -208,7 +209,7 @@ func TestLinksInPages(t *testing.T) {
 // named matches a file or a folder of the project, as pages for contributors name it.
 var named = regexp.MustCompile("`((?:abi|host|cmd|plugins|sdk-guest|testdata|docs|\\.ci)(?:/\\w[-\\w.]*)*)(?:/\\.\\.\\.)?`")
 
-// Files and folders that the pages for contributors name are there.
+// Files and folders named by the pages for contributors exist.
 func TestPathsInPages(t *testing.T) {
 	paths := 0
 	for _, p := range docPages(t) {
@@ -229,7 +230,7 @@ func TestPathsInPages(t *testing.T) {
 	}
 }
 
-// anchors gives the names under which a page's titles are linked to.
+// anchors returns the anchors of a page's titles.
 func anchors(p page) map[string]bool {
 	names := map[string]bool{}
 	_, prose := p.blocks()

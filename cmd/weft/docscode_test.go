@@ -21,24 +21,26 @@ import (
 	"github.com/weftrun/weft/host/resource"
 )
 
-// testedElsewhere are the blocks that another test takes, by language and page.
+// testedElsewhere are the blocks that another test checks, by language and page.
 var testedElsewhere = map[string]string{
-	"rust sdk-guest/rust/README.md": "TestRustReadme builds, tests, uploads and runs them",
-	"toml sdk-guest/rust/README.md": "TestRustReadme builds by them",
-	"console docs/tutorial/":        "TestTutorial enters them",
-	"diff docs/tutorial/":           "TestTutorial makes these changes",
-	"go docs/tutorial/":             "TestTutorial looks for them in the projects",
-	"rust docs/tutorial/":           "TestTutorial looks for them in the projects",
-	"console docs/guides/python.md": "TestPythonPage enters them",
-	"python docs/guides/python.md":  "TestPythonPage runs it",
-	"console docs/journal.md":       "TestLessons enters them",
-	"console docs/sessions.md":      "TestLessons enters them",
-	" docs/reference/sdk-rust.md":   "examples in comments of the sources, which cargo test compiles and plays",
-	" README.md":                    "a go.mod: .ci/test builds the plugin of README.md by it, with Go and with TinyGo",
-	" testdata/abi/README.md":       "how a line of a list of vectors is made",
+	"rust sdk-guest/rust/README.md":    "TestRustReadme builds, tests, uploads and runs them",
+	"toml sdk-guest/rust/README.md":    "TestRustReadme builds by them",
+	"ts sdk-guest/js/sdk/README.md":    "TestPage of cmd/weft/guest/script builds them",
+	"ts sdk-guest/js/engine/README.md": "an interface between the engine and the SDK: sdk-guest/js/sdk/engine.ts has its types",
+	"console docs/tutorial/":           "TestTutorial enters them",
+	"diff docs/tutorial/":              "TestTutorial makes these changes",
+	"go docs/tutorial/":                "TestTutorial looks for them in the projects",
+	"rust docs/tutorial/":              "TestTutorial looks for them in the projects",
+	"console docs/guides/python.md":    "TestPythonPage enters them",
+	"python docs/guides/python.md":     "TestPythonPage runs it",
+	"console docs/journal.md":          "TestLessons enters them",
+	"console docs/sessions.md":         "TestLessons enters them",
+	" docs/reference/sdk-rust.md":      "examples in comments of the sources, which cargo test compiles and plays",
+	" README.md":                       "a go.mod: .ci/test builds the plugin of README.md by it, with Go and with TinyGo",
+	" testdata/abi/README.md":          "how a line of a list of vectors is made",
 }
 
-// notRun are the languages that no test runs, and why.
+// notRun are the languages that no test runs, with the reason.
 var notRun = map[string]string{
 	"mermaid":    "pictures: whoever shows the page draws them",
 	"ini":        "a unit of systemd, which is not where tests run; its command is looked at by TestCodeInPages",
@@ -47,33 +49,34 @@ var notRun = map[string]string{
 	"python":     "what a workflow looks like in LlamaIndex, for comparison",
 }
 
-// commandsOf says which test runs the commands of a page, or of all below a folder; or
-// why none does. That they and their flags are there is looked at in any case.
+// commandsOf says which test runs the commands of a page, or of all pages below a folder,
+// or why no test runs them. TestCodeInPages always checks that commands and flags exist.
 var commandsOf = map[string]string{
-	"docs/tutorial/":           "TestTutorial",
-	"docs/journal.md":          "TestLessons; snapshots and retries, which take another server and failed runs: testdata/script/data.txtar and retry.txtar",
-	"docs/sessions.md":         "TestLessons, and testdata/script/sessions.txtar",
-	"plugins/":                 "TestLessons",
-	"README.md":                "TestLessons and TestRecording; 'make run' and 'make test' are what runs the tests; the plugin greet is built by .ci/test",
-	"docs/writing-steps.md":    "the same as in the tutorial, in short",
-	"docs/composition.md":      "testdata/script/compose.txtar",
-	"docs/flows.md":            "testdata/script/flow.txtar",
-	"docs/resources.md":        "testdata/script/resources.txtar",
-	"docs/limits.md":           "testdata/script/limits.txtar",
-	"docs/reference/":          "made of the code; the scripts of testdata/script run each command",
-	"docs/extism.md":           "orders.wasm is a reader's own; TestExtism of host/hosttest uploads such plugins",
-	"docs/guides/python.md":    "TestPythonPage; the client is installed by .ci/python",
-	"docs/guides/":             "the plugins are a reader's own; testdata/script/push.txtar and migrate.txtar",
-	"docs/operations.md":       "they take a server's data, days of it, or root; testdata/script/keys.txtar, data.txtar, migrate.txtar, runs.txtar",
-	"docs/security.md":         "testdata/script/keys.txtar",
-	"docs/performance.md":      "minutes of benchmarks; testdata/script/bench.txtar",
-	"sdk-guest/go/README.md":   "the plugin is compiled by TestBlocksInPages",
-	"sdk-guest/rust/README.md": "TestRustReadme",
-	"sdk-guest/c/README.md":    "make plugins-c builds by the same compiler, and TestLessons runs what comes out",
-	"sdk-guest/zig/README.md":  "make plugins-zig, likewise",
+	"sdk-guest/js/sdk/README.md": "TestProjects, with other names",
+	"docs/tutorial/":             "TestTutorial",
+	"docs/journal.md":            "TestLessons; snapshots and retries, which take another server and failed runs: testdata/script/data.txtar and retry.txtar",
+	"docs/sessions.md":           "TestLessons, and testdata/script/sessions.txtar",
+	"plugins/":                   "TestLessons",
+	"README.md":                  "TestLessons and TestRecording; 'make run' and 'make test' are what runs the tests; the plugin greet is built by .ci/test",
+	"docs/writing-steps.md":      "the same as in the tutorial, in short",
+	"docs/composition.md":        "testdata/script/compose.txtar",
+	"docs/flows.md":              "testdata/script/flow.txtar",
+	"docs/resources.md":          "testdata/script/resources.txtar",
+	"docs/limits.md":             "testdata/script/limits.txtar",
+	"docs/reference/":            "made of the code; the scripts of testdata/script run each command",
+	"docs/extism.md":             "orders.wasm is a reader's own; TestExtism of host/hosttest uploads such plugins",
+	"docs/guides/python.md":      "TestPythonPage; the client is installed by .ci/python",
+	"docs/guides/":               "the plugins are a reader's own; testdata/script/push.txtar and migrate.txtar",
+	"docs/operations.md":         "they take a server's data, days of it, or root; testdata/script/keys.txtar, data.txtar, migrate.txtar, runs.txtar",
+	"docs/security.md":           "testdata/script/keys.txtar",
+	"docs/performance.md":        "minutes of benchmarks; testdata/script/bench.txtar",
+	"sdk-guest/go/README.md":     "the plugin is compiled by TestBlocksInPages",
+	"sdk-guest/rust/README.md":   "TestRustReadme",
+	"sdk-guest/c/README.md":      "make plugins-c builds by the same compiler, and TestLessons runs what comes out",
+	"sdk-guest/zig/README.md":    "make plugins-zig, likewise",
 }
 
-// knownCommands tells whether commandsOf has a page, or a folder above it.
+// knownCommands reports whether commandsOf has a page, or a folder above it.
 func knownCommands(path string) bool {
 	for {
 		if commandsOf[path] != "" {
@@ -87,8 +90,8 @@ func knownCommands(path string) bool {
 	}
 }
 
-// Each block of code in a page is compiled, validated or played, or it is said above
-// why not. Commands are looked at by TestCodeInPages, wherever they are.
+// Each block of code in a page is compiled, validated or run, unless the tables above say
+// why not. TestCodeInPages checks commands.
 func TestBlocksInPages(t *testing.T) {
 	sources := map[string]string{
 		"go":   sourceLines(t, ".go", "plugins", "testdata/plugins", "sdk-guest/go"),
@@ -139,8 +142,8 @@ func lastLine(text string) string {
 	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
-// flat is a text without what editors and pages do differently: how far lines are
-// indented, and comments moved to the right.
+// flat removes differences between editors and pages from a text: indentation, and the
+// alignment of comments.
 func flat(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -151,7 +154,7 @@ func flat(text string) string {
 	return b.String()
 }
 
-// sourceLines gives the lines of all files below some folders.
+// sourceLines returns the lines of all files below some folders.
 func sourceLines(t *testing.T, ext string, dirs ...string) string {
 	t.Helper()
 	var all strings.Builder
@@ -176,7 +179,7 @@ func sourceLines(t *testing.T, ext string, dirs ...string) string {
 	return all.String()
 }
 
-// vetPrograms compiles whole programs, as far as their types go.
+// vetPrograms type-checks whole programs.
 func vetPrograms(t *testing.T, programs map[string]string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -202,7 +205,7 @@ func vetPrograms(t *testing.T, programs map[string]string) {
 	}
 }
 
-// checkData has a block of JSON or YAML read by what reads it in earnest.
+// checkData parses a block of JSON or YAML with the code that parses it in the server.
 func checkData(t *testing.T, text string) error {
 	t.Helper()
 	var v map[string]json.RawMessage
@@ -234,13 +237,13 @@ func checkData(t *testing.T, text string) error {
 			table.Close()
 		}
 		return err
-	case has("kind", "grants"): // one by the API: in the file its grants name their tenants
+	case has("kind", "grants"): // a resource for the API: in the file, grants name their tenants
 		text = strings.ReplaceAll(text, `{"workflow":`, `{"tenant": "default", "workflow":`)
 		return checkData(t, `{"resources": {"cache": `+text+`}}`)
 	case has("defaults"):
 		_, err := limit.Parse([]byte(text))
 		return err
-	case has("plugins", "settings"): // TestLessons asks a server
+	case has("plugins", "settings"): // TestLessons sends it to a server
 		return nil
 	case has("workflow", "steps"):
 		module := abi.WithManifest([]byte("\x00asm\x01\x00\x00\x00"), []byte(text))
@@ -272,7 +275,7 @@ func problemsError(problems []host.Problem) error {
 	return &host.Error{Code: host.CodeInvalidPlugin, Message: fmt.Sprint(problems), Problems: problems}
 }
 
-// Each concept has a picture, of a kind that those who show pages know.
+// Each concept has a picture in a format that the common viewers of pages support.
 func TestConceptsHavePictures(t *testing.T) {
 	for _, p := range docPages(t) {
 		fenced, _ := p.blocks()

@@ -11,7 +11,7 @@ import (
 	"github.com/weftrun/weft/host/codes"
 )
 
-// places says what the places of error codes are called.
+// places are the names of the places of error codes.
 var places = map[codes.Where]string{
 	codes.InAnswer:  "in the answer to a request",
 	codes.InRun:     "of a run that has failed",
@@ -42,7 +42,7 @@ Without CODE, list all codes.`,
 			}
 			found := codes.Explain(args[0])
 			if len(found) == 0 {
-				return cli.Usage("weft has no error code %q: %s", args[0], cli.Meant(args[0], explainedCodes(), "if a step gave it, its author knows more"))
+				return cli.Usage("weft has no error code %q: %s", args[0], cli.Meant(args[0], explainedCodes(), "if a step returned it, ask the step's author"))
 			}
 			var b strings.Builder
 			for i, e := range found {
@@ -64,7 +64,7 @@ Without CODE, list all codes.`,
 	}
 }
 
-// allExplained lists all codes, by place, with what they mean and what to do.
+// allExplained lists all codes by place, with their meaning and what to do.
 func allExplained() string {
 	var b strings.Builder
 	where := codes.Where("")

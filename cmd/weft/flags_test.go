@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// placeholders are the words that stand for what a user writes, in flags and arguments
-// of all commands, and what each means.
+// placeholders are the words for values in the flags and arguments of all commands, with
+// their meanings.
 var placeholders = map[string]string{
 	"ADDRESS":   "HOST:PORT to listen on",
 	"BYTES":     "a number of bytes",
@@ -55,8 +55,8 @@ var placeholders = map[string]string{
 	`DIR[="build/plugins"]`: "a folder, and the one that it is without a value",
 }
 
-// ambiguous are the flags that mean different things in different commands, each with
-// its placeholders.
+// ambiguous are the flags that mean different things in different commands, each with its
+// placeholders.
 var ambiguous = map[string][]string{
 	"plugin":  {"FILE", "NAME"},
 	"version": {"DIGEST", "N"},
@@ -66,8 +66,8 @@ var ambiguous = map[string][]string{
 
 var inUse = regexp.MustCompile(`[^\s\[\]|]+`)
 
-// The same letter means the same flag in every command, the same flag has the same
-// letter and the same placeholder, and all placeholders are of one list.
+// A letter means the same flag in every command, a flag has the same letter and the same
+// placeholder in every command, and all placeholders are in one list.
 func TestFlagsAndPlaceholdersAreAlike(t *testing.T) {
 	letterOf, flagOf, kindsOf := map[string]string{}, map[string]string{}, map[string][]string{}
 	seen := 0

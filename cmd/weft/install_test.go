@@ -13,9 +13,9 @@ import (
 	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
-// 'go install github.com/weftrun/weft/cmd/weft@VERSION' takes the module as its zip has
-// it: what is committed, without the modules inside of it, and of a go.mod that replaces
-// and excludes nothing. The program that comes out makes projects in every language.
+// 'go install github.com/weftrun/weft/cmd/weft@VERSION' uses the module as its zip has
+// it: the committed files, without nested modules. Its go.mod must neither replace nor
+// exclude modules. The installed program makes projects in every language.
 func TestInstall(t *testing.T) {
 	suite.NotShort(t, "builds the program")
 	mod, err := os.ReadFile(filepath.Join(hosttest.Root(), "go.mod"))
@@ -46,8 +46,7 @@ func TestInstall(t *testing.T) {
 	run("in-go", weft, "build")
 }
 
-// copyModule copies what is committed of the module, or about to be, without the modules
-// inside of it.
+// copyModule copies the committed and added files of the module, without nested modules.
 func copyModule(t *testing.T, to string) {
 	t.Helper()
 	cmd := exec.Command("git", "ls-files", "-z")
@@ -69,7 +68,7 @@ func copyModule(t *testing.T, to string) {
 			mine = mine || strings.HasPrefix(file, folder)
 		}
 		if mine {
-			continue // not of the module, or not of the program
+			continue // not part of the module, or not part of the program
 		}
 		text, err := os.ReadFile(filepath.Join(hosttest.Root(), file))
 		if err != nil {

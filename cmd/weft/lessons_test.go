@@ -20,7 +20,7 @@ import (
 	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
-// lessons are the examples, with parts of what the commands of each README print.
+// lessons are the examples, with parts of the output of the commands in each README.
 var lessons = map[string][]string{
 	"accumulator":    {`"Processed: milk"`, `"Processed: bread"`, `"status":"completed"`},
 	"approval":       {`"approved":true`, `"by":["manager","finance"]`, `"calls":1`},
@@ -50,7 +50,7 @@ var lessons = map[string][]string{
 	"wordcount-rust": {`"words":6`, `[["be",2],["to",2]]`},
 }
 
-// notPlayed are the examples whose commands no test runs, and why.
+// notPlayed are the examples whose commands no test runs, with the reason.
 var notPlayed = map[string]string{
 	"conversation": "asks a model on the network; TestConversation and its unit test have one that stands for it",
 	"joke":         "likewise",
@@ -61,8 +61,9 @@ var notPlayed = map[string]string{
 	"joke-rust":         "as joke",
 }
 
-// TestLessons runs the commands of each example's README, and those of other pages that
-// need a server with the examples: as TinyGo, Rust, C and Zig have built them.
+// TestLessons runs the commands of each example's README, and the commands of other pages
+// that need a server with the examples. The examples are built by TinyGo, Rust, C and
+// Zig.
 func TestLessons(t *testing.T) {
 	dir, plugins := lessonFolder(t)
 	server := hosttest.Serve(t, t.TempDir(), "--examples="+plugins)
@@ -100,7 +101,7 @@ func TestLessons(t *testing.T) {
 	}
 }
 
-// playMainReadme runs what README.md says to enter.
+// playMainReadme runs the commands of README.md.
 func playMainReadme(t *testing.T, dir, url string) {
 	if err := os.Symlink(filepath.Dir(weftProgram()), filepath.Join(dir, "bin")); err != nil {
 		t.Fatal(err)
@@ -113,7 +114,7 @@ func playMainReadme(t *testing.T, dir, url string) {
 	for line := range strings.Lines(string(text)) {
 		command, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "    ")
 		named := strings.HasPrefix(command, "curl ") || strings.HasPrefix(command, "bin/weft run ") || strings.HasPrefix(command, "bin/weft inspect ")
-		if ok && named && !strings.Contains(command, "greet") { // that one is built by .ci/test
+		if ok && named && !strings.Contains(command, "greet") { // .ci/test builds this example
 			commands = append(commands, command)
 		}
 	}
@@ -128,8 +129,9 @@ func playMainReadme(t *testing.T, dir, url string) {
 	}
 }
 
-// lessonFolder has what the commands name: build/plugins, with TinyGo's builds under
-// the names of Go's, as they take a tenth of the time to load, and the sources.
+// lessonFolder makes a folder with the files that the commands name: the sources, and
+// build/plugins. There the TinyGo builds have the names of the Go builds, because they
+// load in a tenth of the time.
 func lessonFolder(t *testing.T) (dir, plugins string) {
 	t.Helper()
 	built, build := builtPlugins(t)
@@ -161,7 +163,7 @@ func lessonFolder(t *testing.T) (dir, plugins string) {
 	return dir, plugins
 }
 
-// readmeOf reads an example's README: a title, what it teaches, commands.
+// readmeOf reads an example's README: a title, a description, commands.
 func readmeOf(t *testing.T, name string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(hosttest.Root(), "plugins", name, "README.md"))
@@ -184,15 +186,15 @@ func readmeOf(t *testing.T, name string) []string {
 	return commands
 }
 
-// handlerID is what an ID in the commands stands for.
+// handlerID matches the value of ID in the commands.
 var handlerID = regexp.MustCompile(`"handler_id": ?"([^"]+)"`)
 
-// playReadme runs commands one after the other, and gives all that they print.
+// playReadme runs commands one after the other, and returns their output.
 func playReadme(t *testing.T, dir, url string, commands []string) string {
 	t.Helper()
 	var all strings.Builder
 	id := "ID"
-	shared := "" // variables that a line of its own sets
+	shared := "" // variables that are set on a separate line
 	for _, command := range commands {
 		command = strings.ReplaceAll(command, "127.0.0.1:8080", strings.TrimPrefix(url, "http://"))
 		command = regexp.MustCompile(`\bID\b`).ReplaceAllString(command, id)
@@ -221,8 +223,8 @@ func playReadme(t *testing.T, dir, url string, commands []string) string {
 	return all.String()
 }
 
-// waitForEnd lets a run that was answered come to its end before it is looked at, as
-// somebody who enters one command after the other does.
+// waitForEnd waits for the end of a run that was answered, as a person who enters one
+// command after the other does.
 func waitForEnd(t *testing.T, url, id, command string) {
 	t.Helper()
 	sends := strings.Contains(command, "/events/"+id) || strings.HasPrefix(command, "weft send "+id)
@@ -248,8 +250,8 @@ func weftProgram() string {
 	return filepath.Join(hosttest.Root(), "bin", "weft")
 }
 
-// putCompositions: a composition that a page shows is one that a server would take, if
-// it had its plugins.
+// putCompositions checks that a server would accept the compositions in the pages if it
+// had their plugins.
 func putCompositions(t *testing.T, url string) {
 	found := 0
 	for _, p := range docPages(t) {
@@ -280,10 +282,10 @@ func putCompositions(t *testing.T, url string) {
 	}
 }
 
-// playedPages are pages beside the tutorial whose terminals are played.
+// playedPages are pages besides the tutorial whose terminals are played.
 var playedPages = []string{"docs/journal.md", "docs/sessions.md"}
 
-// playPage enters the commands of a page.
+// playPage runs the commands of a page.
 func playPage(t *testing.T, p page, url string) {
 	r := &reader{t: t, page: p, home: t.TempDir(), screens: map[string]*shownOn{}, counts: map[string]int{},
 		ports: []string{"127.0.0.1:8080", strings.TrimPrefix(url, "http://")}}

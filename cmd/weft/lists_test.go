@@ -20,8 +20,8 @@ import (
 	"github.com/weftrun/weft/host/resource"
 )
 
-// lists is a host whose lists are all longer than two of the greatest pages, or than
-// one for those that take more work to fill.
+// lists is a host with lists that are longer than two of the largest pages, or longer
+// than one page if entries are expensive to make.
 type lists struct {
 	*hosttest.Host
 	long   int    // of most lists
@@ -74,7 +74,7 @@ func fillLists(t *testing.T) *lists {
 	return l
 }
 
-// fill puts rows into a new store, which no server has yet.
+// fill writes rows to a new store before a server opens it.
 func (l *lists) fill(t *testing.T, s host.Store) {
 	ctx := t.Context()
 	epoch, err := s.Claim(ctx)
@@ -104,10 +104,10 @@ func (l *lists) fill(t *testing.T, s host.Store) {
 	}
 }
 
-// apiList is a list of the API: how an entry is identified, and how many there are in
-// the store, which the test reads beside the API.
+// apiList is a list of the API: how an entry is identified, and how many entries the
+// store has. The test reads the store directly.
 type apiList struct {
-	path  string // with {} for parameters, as /openapi.json has it without their names
+	path  string // with {} for parameters; /openapi.json has their names
 	query string
 	name  string // of the list in an answer
 	id    func(entry map[string]any) string
@@ -118,7 +118,7 @@ func member(name string) func(map[string]any) string {
 	return func(e map[string]any) string { return fmt.Sprint(e[name]) }
 }
 
-// count reads a list of the store, in pages that are not those of the API.
+// count reads a list of the store in pages of a different size than those of the API.
 func count[T any](t *testing.T, ask func(after T) (page []T, more bool, err error)) (n int) {
 	t.Helper()
 	var at T
@@ -134,7 +134,7 @@ func count[T any](t *testing.T, ask func(after T) (page []T, more bool, err erro
 	return n
 }
 
-// storePage is how many rows the test asks the store for.
+// storePage is how many rows the test requests from the store.
 const storePage = 700
 
 func (l *lists) handlers(t *testing.T, q host.RunQuery) int {
@@ -170,8 +170,8 @@ var apiLists = []apiList{
 	}},
 }
 
-// walk reads a list of the API page by page, and counts its entries, each of which has
-// to come once.
+// walk reads a list of the API page by page, and counts its entries. Each entry must
+// occur once.
 func (l *lists) walk(t *testing.T, list *apiList) (n int) {
 	t.Helper()
 	method, path, _ := strings.Cut(list.path, " ")
@@ -192,7 +192,7 @@ func (l *lists) walk(t *testing.T, list *apiList) (n int) {
 		if err := json.Unmarshal(out, &page); err != nil || status != 200 {
 			t.Fatalf("%s: %d %.200s: %v", path, status, out, err)
 		}
-		if list.id == nil { // runs that fit are counted
+		if list.id == nil { // the migration only counts the runs that fit
 			n += int(page["fit"].(float64))
 		} else {
 			for _, e := range page[list.name].([]any) {
@@ -215,7 +215,7 @@ func (l *lists) walk(t *testing.T, list *apiList) (n int) {
 	}
 }
 
-// cursorRoutes are the routes of the description whose answers have a next_cursor.
+// cursorRoutes returns the documented routes whose answers have a next_cursor.
 func cursorRoutes(t *testing.T, l *lists) (routes []string) {
 	t.Helper()
 	status, out := l.Do(t, "GET", "/openapi.json", nil)
@@ -254,8 +254,7 @@ func cursorRoutes(t *testing.T, l *lists) (routes []string) {
 	return slices.Compact(routes)
 }
 
-// commandLists are the commands that show a whole list, each with how its output is
-// counted.
+// commandLists are the commands that show a whole list, and how to count their output.
 var commandLists = []struct {
 	command string
 	args    []string
@@ -280,7 +279,7 @@ func entriesOf(name string) func(map[string]json.RawMessage) string {
 	}
 }
 
-// allCommands are the commands that have --all, which is said of lists.
+// allCommands lists the commands with the flag --all, which commands for lists have.
 func allCommands(c *cobra.Command, name string) (found []string) {
 	if c.Flags().Lookup("all") != nil {
 		found = append(found, name)
@@ -291,9 +290,9 @@ func allCommands(c *cobra.Command, name string) (found []string) {
 	return found
 }
 
-// Lists end where they end: each list of the API that has a cursor, and each command
-// that shows a whole list, gives all that the store has, and each of it once, when there
-// is more than fits in the greatest pages.
+// Lists are complete. Each list of the API with a cursor, and each command that shows a
+// whole list, returns every entry of the store exactly once, even if the list is longer
+// than the largest pages.
 func TestListsEndWhereTheyEnd(t *testing.T) {
 	l := fillLists(t)
 	have := map[string]int{}
@@ -303,7 +302,7 @@ func TestListsEndWhereTheyEnd(t *testing.T) {
 		routes = append(routes, list.path)
 		have[list.path] = list.have(t, l)
 		got := l.walk(t, list)
-		if list.name == "entries" && list.path != "GET /audit" { // the run's start and pause have entries of their own
+		if list.name == "entries" && list.path != "GET /audit" { // the run's start and pause have their own entries
 			if got < have[list.path] {
 				t.Errorf("%s lists %d, there are at least %d", list.path, got, have[list.path])
 			}
@@ -318,7 +317,7 @@ func TestListsEndWhereTheyEnd(t *testing.T) {
 		t.Errorf("routes with a cursor are %q; the table has %q", described, routes)
 	}
 	have[""] = l.handlers(t, host.RunQuery{Statuses: []string{"failed"}})
-	commands := []string{"migrate"} // which has no --all: it goes to the end anyway
+	commands := []string{"migrate"} // has no --all: it always reads to the end
 	for _, c := range commandLists {
 		if c.command != "migrate" {
 			commands = append(commands, c.command)

@@ -1,7 +1,7 @@
 // Command weft is the server and its command line.
 //
-// It must not hold logic of the host: it wires the rooms together, reads flags
-// and environment, and shows what the API answers.
+// It contains no logic of the host: it connects the packages, reads flags and
+// environment, and shows the answers of the API.
 package main
 
 import (
@@ -25,7 +25,7 @@ var version = "dev"
 
 func main() { os.Exit(run()) }
 
-// run is main with an exit code, so that tests can be it.
+// run is main with an exit code, so that tests can call it.
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -19,27 +19,27 @@ import (
 	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
-// TestMistakes holds what somebody reads who makes one of the usual mistakes: each file
-// of testdata/mistakes has the step, and below "want" the text, which names the mistake
-// and what to do instead. They are built by TinyGo, or by what "language" names; without
-// "cases.json" a run is begun with nothing.
+// TestMistakes checks the texts that users read after common mistakes. Each file of
+// testdata/mistakes has a step and, under "want", the text. The text names the mistake
+// and what to do instead. TinyGo builds the step, or the compilers that "language" names.
+// Without "cases.json" a run is started without fields.
 func TestMistakes(t *testing.T) {
 	p := newProjects(t)
 	dirs := map[string]string{}
 	languages := scaffold.Languages
 	if !suite.Soak() {
-		languages = []string{"tinygo"} // what the others say of a mistake is for "make soak"
+		languages = []string{"tinygo", "ts"} // only "make soak" checks the other compilers' texts
 	}
 	for _, language := range languages {
 		name := "mistake"
 		if language == "rust" {
-			name = "rust" // the folder in which TestProjects has cargo build the SDK
+			name = "rust" // the folder in which cargo builds the SDK for TestProjects
 		}
 		made := filepath.Join(t.TempDir(), name)
 		p.run(t, p.root, p.weft, "new", made, "--lang", language, "--template", "minimal")
 		dirs[language] = filepath.Join(p.root, name)
-		if language == "go" {
-			dirs[language] += "-go"
+		if language != "tinygo" && language != "rust" {
+			dirs[language] += "-" + language
 		}
 		takeOver(t, made, dirs[language])
 	}
@@ -61,6 +61,9 @@ func TestMistakes(t *testing.T) {
 			if dir == "" {
 				suite.OnlySoak(t)
 			}
+			if parts["main.ts"] != "" {
+				source = "main.ts"
+			}
 			if parts["src/lib.rs"] != "" {
 				source = "src/lib.rs"
 			}
@@ -79,18 +82,18 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// changing are parts of an output that are not the same each time, and placing those
-// that are not the same with each compiler. logged are lines of the server's log.
+// changing matches parts of an output that differ each time. placing matches parts that
+// differ between compilers. logged matches lines of the server's log.
 var (
 	logged   = regexp.MustCompile(`(?m)^time=.* level=ERROR msg="panic: .*\n`)
 	changing = regexp.MustCompile(`\d+(\.\d+)?(ms|s|µs)\b|go\d\.\S+`)
 	placing  = regexp.MustCompile(`\(/\S+:\d+\)|function \d+`)
 )
 
-// mistake runs weft test in a project, which has to fail, and gives what it says.
+// mistake runs weft test in a project. The test must fail; mistake returns its output.
 func (p *projects) mistake(t *testing.T, dir string) string {
 	t.Helper()
-	cmd := exec.Command(p.weft, "test", "--timeout", suite.Hang.String()) // by default a slow machine may reach it
+	cmd := exec.Command(p.weft, "test", "--timeout", suite.Hang.String()) // a slow machine may reach the default
 	cmd.Dir, cmd.Env = dir, append(slices.Clip(p.env), "CARGO_TERM_QUIET=true")
 	out, err := cmd.CombinedOutput()
 	var failed *exec.ExitError
@@ -100,7 +103,7 @@ func (p *projects) mistake(t *testing.T, dir string) string {
 	return placing.ReplaceAllString(changing.ReplaceAllString(logged.ReplaceAllString(string(out), ""), "TIME"), "PLACE")
 }
 
-// setPart writes a file with another text that is wanted.
+// setPart writes a file with a new expected text.
 func setPart(t *testing.T, file string, a *txtar.Archive, want string) {
 	t.Helper()
 	kept := a.Files[:0]

@@ -21,33 +21,33 @@ import (
 	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
-// reader does what a page of docs/tutorial says, on a machine that is clean: an empty
-// home, an empty folder, no network. What is not the page's own, it takes from blocks:
+// reader does what a page of docs/tutorial says, on a clean machine: an empty home, an
+// empty folder, no network. It reads the following blocks of the page:
 //
-//	```console          what a terminal shows: a line "$ COMMAND" is entered, and
-//	                    the lines below it have to come out
-//	```console NAME     the same in another terminal, that has a name
-//	^C                  in one of these: Ctrl-C
-//	```diff FILE        is applied to the file: its lines with "-" and " " have to be
-//	                    there once, and become those with "+" and " "
-//	```python FILE      is put into the file
-//	```go FILE          (any other language) these lines have to be in the file
+//	```console          content of a terminal: a line "$ COMMAND" is entered, and
+//	                    the lines below it are the expected output
+//	```console NAME     the same in another, named terminal
+//	^C                  in a terminal: Ctrl-C
+//	```diff FILE        is applied to the file: its lines with "-" and " " must occur
+//	                    once, and become the lines with "+" and " "
+//	```python FILE      is written to the file
+//	```go FILE          (any other language) the file must contain these lines
 //
-// A command has ended when the next block begins, unless the next line of its terminal
-// is ^C: then it goes on, and what it has shown is enough. A block that begins without
-// "$ " is what such a command says next. A command has to succeed, unless the page
+// A command must end before the next block begins, unless the next line of its terminal
+// is ^C. Then it continues, and its output so far is enough. A block that begins without
+// "$ " is the next output of such a command. A command must succeed, unless the page
 // shows a line that begins with "weft: " or "FAIL".
 //
-// What is compared is freed of what differs from one machine and one time to the
-// other, see [unvarying]; "..." in a page stands for the rest of a line, and on a line
-// of its own for any lines. Addresses 127.0.0.1:PORT become ports that are free.
+// The comparison ignores what differs between machines and times, see [unvarying]. "..."
+// in a page matches the rest of a line, and on its own line any lines. Addresses
+// 127.0.0.1:PORT become free ports.
 type reader struct {
 	t       *testing.T
 	page    page
-	home    string   // where the terminals begin
+	home    string   // the initial folder of terminals
 	env     []string // of all terminals
 	screens map[string]*shownOn
-	ports   []string // pairs: what the page says, what it is here
+	ports   []string // pairs: the text of the page, the text here
 	counts  map[string]int
 }
 
@@ -57,20 +57,20 @@ type shownOn struct {
 	shell   *exec.Cmd
 	in      *os.File
 	lines   chan string
-	running string   // the command that has not ended, if there is one
+	running string   // the command that is running; "": none
 	seen    []string // for the error
 }
 
-// part is what a page says in one block, to one terminal.
+// turn is the content of one block for one terminal.
 type turn struct {
 	line    int // of the page
 	screen  string
-	command string // "": what the running command says next; "^C"
+	command string // "": the next output of the running command; "^C"
 	shown   []string
 	lasts   bool // it runs until ^C
 }
 
-// play goes through the page from its beginning to its end.
+// play plays the page from its beginning to its end.
 func (p *reader) play() {
 	p.t.Helper()
 	fenced, _ := p.page.blocks()
@@ -177,8 +177,7 @@ func (p *reader) take(one turn) {
 			strings.Join(said, "\n"), strings.Join(one.shown, "\n"))
 	}
 	if strings.HasPrefix(one.command, "weft login ") {
-		// From now on a command goes where one has logged in, and not where the server
-		// would be that everybody has at home.
+		// From now on commands use the server of the login, and not the default server.
 		p.env = append(p.env, "WEFT_SERVER=")
 		for _, other := range p.screens {
 			if other.running == "" {
@@ -189,7 +188,7 @@ func (p *reader) take(one turn) {
 	}
 }
 
-// onScreen gives a terminal, a new one if need be.
+// onScreen returns a terminal by its name, and opens it if necessary.
 func (p *reader) onScreen(name string) *shownOn {
 	if s := p.screens[name]; s != nil {
 		return s
@@ -197,7 +196,7 @@ func (p *reader) onScreen(name string) *shownOn {
 	s := &shownOn{name: name, lines: make(chan string, 10_000)}
 	s.shell = exec.Command("bash", "--noprofile", "--norc")
 	s.shell.Dir, s.shell.Env = p.home, p.env
-	s.shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // ^C reaches what it runs
+	s.shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // ^C reaches its commands
 	theirs, in, err := os.Pipe()
 	if err != nil {
 		p.t.Fatal(err)
@@ -212,7 +211,7 @@ func (p *reader) onScreen(name string) *shownOn {
 	}
 	_, _ = theirs.Close(), said.Close()
 	go s.read(out)
-	p.t.Cleanup(func() { // of what the page has not ended, too
+	p.t.Cleanup(func() { // also ends commands that the page has not ended
 		_ = syscall.Kill(-s.shell.Process.Pid, syscall.SIGKILL)
 		_ = s.shell.Wait()
 		_ = in.Close()
@@ -222,7 +221,7 @@ func (p *reader) onScreen(name string) *shownOn {
 	return s
 }
 
-// section is the title above a line.
+// section returns the title above a line.
 func (p *reader) section(line int) string {
 	for ; line > 0; line-- {
 		if title, ok := strings.CutPrefix(p.page.lines[line-1], "## "); ok {
@@ -232,7 +231,7 @@ func (p *reader) section(line int) string {
 	return ""
 }
 
-// here is a text of the page as it has to be on this machine, and back is the reverse.
+// here translates a text of the page to this machine, and back is the reverse.
 func (p *reader) here(text string) string { return strings.NewReplacer(p.ports...).Replace(text) }
 
 func (p *reader) back(text string) string {
@@ -242,7 +241,7 @@ func (p *reader) back(text string) string {
 	return strings.ReplaceAll(text, p.home, "~")
 }
 
-// follow waits until a command that goes on has said what is shown.
+// follow waits until a continuing command has printed the expected output.
 func (p *reader) follow(s *shownOn, one turn, where string) {
 	p.t.Helper()
 	late := time.After(suite.Hang)
@@ -284,12 +283,12 @@ func (p *reader) rest(s *shownOn, one turn, where string) (said []string, code s
 	}
 }
 
-// theEnd is what a shell prints behind a command.
+// theEnd is printed by the shell after each command.
 const theEnd = "=-= the end: "
 
 func endOf(line string) (code string, ended bool) { return strings.CutPrefix(line, theEnd) }
 
-// enter runs a command. It has no input, lest it takes what is entered next.
+// enter runs a command. It has no input, so that it cannot read the next command.
 func (s *shownOn) enter(command string) {
 	s.running = command
 	s.send("{ " + command + "\n} </dev/null; echo \"" + theEnd + "$?\"")
@@ -307,7 +306,7 @@ func (s *shownOn) read(out *os.File) {
 				line.WriteByte(c)
 				continue
 			}
-			// What a program prints without a line's end stands before the shell's own line.
+			// Output without a final line end precedes the shell's own line.
 			text := line.String()
 			if before, code, ok := strings.Cut(text, theEnd); ok && before != "" {
 				s.lines <- before
@@ -357,7 +356,7 @@ func (p *reader) change(b block, name string) {
 	}
 }
 
-// matches compares what a page shows with what came, line by line.
+// matches compares the lines of a page with the output.
 func matches(shown, came []string) bool {
 	if len(shown) == 0 {
 		return len(came) == 0
@@ -380,7 +379,7 @@ func matches(shown, came []string) bool {
 	return false
 }
 
-// differing are what is another one each time.
+// differing are parts that differ each time.
 var differing = []struct {
 	what *regexp.Regexp
 	name string
@@ -398,12 +397,11 @@ var differing = []struct {
 	{regexp.MustCompile(`^weft \S+ \(go\S+ \S+\)`), "weft VERSION"},
 	{regexp.MustCompile(`^weft \S+ serves on`), "weft VERSION serves on"},
 	{regexp.MustCompile(`^server \S+ at`), "server VERSION at"},
-	{regexp.MustCompile(`\b127\.0\.0\.1:\d+`), "ADDRESS"}, // that of 'weft dev' is another if it is taken
+	{regexp.MustCompile(`\b127\.0\.0\.1:\d+`), "ADDRESS"}, // 'weft dev' uses another port if its port is in use
 }
 
-// unvarying is a line without what differs from one machine and one time to the other:
-// times, sizes, fuel, digests, ids, keys, versions, ports, and how many spaces there are
-// between columns.
+// unvarying removes from a line what differs between machines and times: times, sizes,
+// fuel, digests, ids, keys, versions, ports, and the number of spaces between columns.
 func unvarying(line string) string {
 	line = strings.Join(strings.Fields(line), " ")
 	for _, d := range differing {
@@ -412,14 +410,14 @@ func unvarying(line string) string {
 	return line
 }
 
-// lastPort is the port that freePort gave last.
+// lastPort is the last port that freePort returned.
 var lastPort atomic.Int32
 
 func init() { lastPort.Store(20_000 + rand.Int32N(9_000)) }
 
-// freePort finds a port that nobody has, and that no system gives to those who take
-// any: others ask for such ones all the time. It does not listen there: a program that
-// another test just starts may hold the socket for a moment longer than this one.
+// freePort finds an unused port outside the range from which the system assigns ports,
+// which other programs use all the time. It does not listen on the port: a child process
+// of another test could inherit the socket and keep it open a moment longer.
 func freePort(t *testing.T) string {
 	t.Helper()
 	for range 100 {

@@ -19,30 +19,31 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/cmd/weft/dev"
+	"github.com/weftrun/weft/cmd/weft/guest"
 	"github.com/weftrun/weft/cmd/weft/scaffold"
 	"github.com/weftrun/weft/host/hosttest"
 	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
-// projects makes projects by the built program and tries them. Compilers are slow and
-// the race detector has nothing to find in them, so this is run once, without it.
+// projects makes projects with the built program and tries them. Compilers are slow and
+// the race detector finds nothing in them, so these tests run once, without it.
 type projects struct {
 	weft   string
 	root   string
 	server string
 	env    []string
-	cargo  []string // what runs the unit tests of a project in Rust
+	cargo  []string // runs the unit tests of a project in Rust
 }
 
-// TestProjects makes a project of each template in each language, and does with it
-// what a newcomer does: unit tests, 'weft test', build, push, run. No network is used.
+// TestProjects makes a project of each template in each language, and does with it what a
+// newcomer does: unit tests, 'weft test', build, push, run. It uses no network.
 func TestProjects(t *testing.T) {
 	p := newProjects(t)
 	for _, language := range scaffold.Languages {
 		t.Run(language, func(t *testing.T) {
 			templates := scaffold.Templates
 			if !suite.Soak() {
-				templates = templates[:1] // each takes compilers seconds
+				templates = templates[:1] // each takes seconds of a compiler
 			}
 			for _, template := range templates {
 				p.try(t, language, template)
@@ -51,9 +52,8 @@ func TestProjects(t *testing.T) {
 	}
 }
 
-// newProjects starts a server for projects. Rust's are all made in one folder, below
-// the one for builds: what cargo has built there is good for the next one, and for
-// the next time.
+// newProjects starts a server for projects. All Rust projects are made in the same
+// folder, below the folder for builds, so that cargo can reuse earlier builds.
 func newProjects(t *testing.T) *projects {
 	t.Helper()
 	suite.NotShort(t, "makes and builds projects")
@@ -76,8 +76,8 @@ func newProjects(t *testing.T) *projects {
 	return p
 }
 
-// nativeCargo is the command that runs unit tests on this machine: by the toolchain's
-// Rust, whose target has to be said, or else by the user's.
+// nativeCargo returns the command that runs unit tests on this machine: with the
+// toolchain's Rust, which must be given the target, or with the user's Rust.
 func nativeCargo(t *testing.T) []string {
 	t.Helper()
 	args := []string{"test", "--quiet", "--locked"}
@@ -92,11 +92,16 @@ func nativeCargo(t *testing.T) []string {
 	return append(append([]string{"wasm32-cargo"}, args...), "--target", string(machine[1]))
 }
 
-// try makes a project and does all that there is to do with it.
+// try makes a project and does everything with it.
 func (p *projects) try(t *testing.T, language string, template scaffold.Template) {
 	name := language + "-" + template.Name
 	if language == "rust" {
 		name = "rust"
+	}
+	if guest.Script(language) { // weft alone builds these
+		machine := p.env
+		p.env = []string{"PATH=", "HOME=" + t.TempDir()}
+		defer func() { p.env = machine }()
 	}
 	dir, made := filepath.Join(p.root, name), filepath.Join(t.TempDir(), name)
 	p.run(t, p.root, p.weft, "new", made, "--lang", language, "--template", template.Name)
@@ -113,7 +118,7 @@ func (p *projects) try(t *testing.T, language string, template scaffold.Template
 		t.Errorf("%s: weft test says\n%s", dir, said)
 	}
 	module := filepath.Join(dir, "build", name+".wasm")
-	if template.Name == "minimal" { // it is built again, and checked
+	if template.Name == "minimal" { // build it again, and check it
 		said = p.run(t, dir, p.weft, "build")
 		for _, want := range []string{"built build/" + name + ".wasm in ", "  workflow  " + name, "  steps     compose, deliver\n"} {
 			if !strings.Contains(said, want) {
@@ -122,15 +127,15 @@ func (p *projects) try(t *testing.T, language string, template scaffold.Template
 		}
 	}
 	if language == "go" && template.Name != "minimal" {
-		return // large modules: 'weft test' has uploaded each to a server of its own, and run it
+		return // large modules, which 'weft test' has already uploaded to its own server and run
 	}
 	p.run(t, dir, p.weft, "push", module, "--server", p.server)
 	p.start(t, dir, name, template)
 }
 
-// takeOver makes a folder hold the files of another and no others, and leaves those
-// alone that are the same: cargo goes by the times of files, and would build the SDK
-// anew each time.
+// takeOver makes a folder hold the same files as another folder. It does not touch files
+// that are already the same, because cargo compares the times of files and would build
+// the SDK again.
 func takeOver(t *testing.T, from, to string) {
 	t.Helper()
 	err := filepath.WalkDir(to, func(name string, d fs.DirEntry, err error) error {
@@ -180,7 +185,7 @@ func (p *projects) start(t *testing.T, dir, workflow string, template scaffold.T
 	}
 }
 
-// run runs a command to its end, which has to be a good one.
+// run runs a command, which must succeed.
 func (p *projects) run(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), suite.Hang)
@@ -195,14 +200,15 @@ func (p *projects) run(t *testing.T, dir, name string, args ...string) string {
 	return stdout.String()
 }
 
-// spokenLines are what a program prints, line by line.
+// spokenLines are the lines that a program prints.
 type spokenLines struct {
 	cmd   *exec.Cmd
 	lines chan string
 	seen  strings.Builder
 }
 
-// spawn starts weft beside the test; it is killed at the end, unless it ended.
+// spawn starts weft in the background. It is killed at the end of the test, unless it has
+// ended.
 func (p *projects) spawn(t *testing.T, dir string, args ...string) *spokenLines {
 	t.Helper()
 	s := &spokenLines{cmd: exec.Command(p.weft, args...), lines: make(chan string, 1000)}
@@ -302,8 +308,8 @@ func TestDev(t *testing.T) {
 	}
 }
 
-// TestDevFlow changes a flow under 'weft dev': to one that is wrong, and to one that
-// fits the functions as they are only when they have changed too.
+// TestDevFlow changes a flow under 'weft dev': to an invalid flow, and to a flow that
+// fits only after the functions have changed, too.
 func TestDevFlow(t *testing.T) {
 	p := newProjects(t)
 	dir := filepath.Join(p.root, "dev-flow")
@@ -332,7 +338,7 @@ func TestDevFlow(t *testing.T) {
 	dev.wait(t, `dev-flow does not have that function: it has kind, note, recall, nothing$`)
 	dev.wait(t, `^version 1 is served on$`)
 
-	change("main.go", `weft.Function("nothing", nothing)`, `weft.Function("nil", nothing)`) // now both are other names
+	change("main.go", `weft.Function("nothing", nothing)`, `weft.Function("nil", nothing)`) // both names have changed now
 	dev.wait(t, `^built in .*: version 2$`)
 	dev.wait(t, `^result "You have told me nothing yet." \(`)
 	if err := dev.cmd.Process.Signal(os.Interrupt); err != nil {
@@ -344,7 +350,8 @@ func TestDevFlow(t *testing.T) {
 	}
 }
 
-// TestDevLines has a TinyGo project panic and trap under 'weft dev', which names the line.
+// TestDevLines makes a TinyGo project panic and trap under 'weft dev', which names the
+// line.
 func TestDevLines(t *testing.T) {
 	p := newProjects(t)
 	dir := filepath.Join(p.root, "lines")

@@ -11,8 +11,8 @@ import (
 	"unsafe"
 )
 
-// onTerminalOf runs a command on a terminal of that size, to its end, and gives what it
-// writes there. Nobody enters anything.
+// onTerminalOf runs a command on a terminal of the given size to its end, and returns its
+// output. It enters nothing.
 func onTerminalOf(cols, rows int, cmd *exec.Cmd) (screen []byte, err error) {
 	keyboard, terminal, err := openTerminal(cols, rows)
 	if err != nil {
@@ -28,14 +28,14 @@ func onTerminalOf(cols, rows int, cmd *exec.Cmd) (screen []byte, err error) {
 		return nil, errors.Join(err, keyboard.Close())
 	}
 	screen, readErr := io.ReadAll(keyboard)
-	if !errors.Is(readErr, syscall.EIO) { // that is the end of a terminal
+	if !errors.Is(readErr, syscall.EIO) { // reading a closed terminal returns this error
 		err = readErr
 	}
 	return screen, errors.Join(cmd.Wait(), err, keyboard.Close())
 }
 
-// openTerminal makes a terminal: what is written to the keyboard is entered there, and
-// what programs show comes from it.
+// openTerminal opens a terminal. Text written to keyboard is entered there, and the
+// output of programs is read from it.
 func openTerminal(cols, rows int) (keyboard, terminal *os.File, err error) {
 	fd, err := syscall.Open("/dev/ptmx", syscall.O_RDWR|syscall.O_NOCTTY|syscall.O_CLOEXEC, 0)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
-// TestPythonPage does what docs/guides/python.md says, in an empty home. The client that
-// the page installs is there already: the version that .ci/python pins.
+// TestPythonPage plays docs/guides/python.md in an empty home. The client that the page
+// installs is already installed, in the version that .ci/python pins.
 func TestPythonPage(t *testing.T) {
 	suite.NotShort(t, "compiles a plugin")
 	python := hosttest.Python(t, "client")

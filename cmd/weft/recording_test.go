@@ -24,8 +24,8 @@ import (
 const recordedCols = 100
 
 // TestRecording enters the commands of docs/recording/session.txt on a terminal, and
-// compares what they show with docs/recording/terminal.svg, but for times, sizes and the
-// like. With -update it draws the picture anew.
+// compares the output with docs/recording/terminal.svg, except times, sizes and similar
+// values. With -update it draws the picture again.
 func TestRecording(t *testing.T) {
 	suite.NotShort(t, "compiles a plugin")
 	if _, err := exec.LookPath("tinygo"); err != nil {
@@ -54,7 +54,7 @@ func TestRecording(t *testing.T) {
 	}
 }
 
-// record enters the commands, and gives all lines that are on the screen in the end.
+// record enters the commands, and returns all lines on the screen at the end.
 func record(t *testing.T, commands []string) (lines []screenLine) {
 	t.Helper()
 	m := cleanMachine(t, page{path: "recording.md"})
@@ -71,7 +71,7 @@ func record(t *testing.T, commands []string) (lines []screenLine) {
 		_ = server.Process.Kill()
 		_ = server.Wait()
 	})
-	if _, err := serving.Read(make([]byte, 1)); err != nil { // it says that it serves
+	if _, err := serving.Read(make([]byte, 1)); err != nil { // it has printed that it serves
 		t.Fatal(err)
 	}
 	dir := m.home
@@ -101,7 +101,7 @@ func record(t *testing.T, commands []string) (lines []screenLine) {
 	return lines
 }
 
-// screenLine is what a line of a terminal shows, in the order of its styles.
+// screenLine is the content of a terminal's line, split by style.
 type screenLine []struct{ text, style string }
 
 func (l screenLine) text() string {
@@ -112,8 +112,8 @@ func (l screenLine) text() string {
 	return b.String()
 }
 
-// emulated is a terminal that knows what weft uses: lines, the line's start, lines up,
-// the rest of the screen cleared, and colours.
+// emulated is a terminal that supports the sequences that weft uses: lines, start of
+// line, lines up, clearing the rest of the screen, and colours.
 type emulated struct {
 	t        *testing.T
 	lines    []cells
@@ -138,10 +138,10 @@ func (c cells) spans() (line screenLine) {
 	return line
 }
 
-// sequences are the control sequences that a terminal is sent.
+// sequences matches control sequences of a terminal.
 var sequences = regexp.MustCompile(`^\x1b\[(\d*)([A-Za-z])`)
 
-// styles are those of the picture by the number of a colour.
+// styles are the styles of the picture by the number of a colour.
 var styles = map[string]string{"": "", "0": "", screen.Bold: "bold", screen.Red: "red", screen.Green: "green", screen.Yellow: "yellow", screen.Cyan: "cyan"}
 
 func (s *emulated) write(text string) {
@@ -217,8 +217,8 @@ const (
 	margin     = 16
 )
 
-// drawing is the picture. Commands and what they show come one after the other, once;
-// colours follow the reader's choice of light or dark.
+// drawing returns the picture. Commands and their output appear one after the other,
+// once; colours follow the reader's choice of light or dark.
 func drawing(lines []screenLine) []byte {
 	var b bytes.Buffer
 	width, height := int(recordedCols*charWidth)+2*margin, len(lines)*lineHeight+2*margin

@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "write the pages that are made of the code: docs/reference")
 
-// The pages of docs/reference are what the code says of itself.
+// The pages of docs/reference are generated from the code.
 func TestReference(t *testing.T) {
 	for name, page := range map[string]string{
 		"cli.md": commandPage(newRoot()), "errors.md": errorPage(), "configuration.md": settingsPage(serve.New()),
@@ -75,7 +75,7 @@ func longOf(cmd *cobra.Command) string {
 	return cmd.Short + "."
 }
 
-// fenced is text that is shown as it is; indented, so that nothing in it can end it.
+// fenced indents a text that is shown unchanged, so that no line of it can end the block.
 func fenced(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -86,7 +86,7 @@ func fenced(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// errorPage lists the error codes by the places where they are met.
+// errorPage lists the error codes by their places.
 func errorPage() string {
 	var b strings.Builder
 	b.WriteString("# Error codes\n\n`weft explain CODE` says the same.\n")

@@ -44,19 +44,19 @@ func (s sharing) Run() int {
 var scriptPlugins = []string{"accumulator", "approval", "branch", "chain", "counter", "flaky", "human", "stream", "wordcount"}
 
 // TestScripts plays testdata/script: the command line as people and programs
-// use it, against a server in a process of its own. Beside testscript's own,
-// scripts have these commands:
+// use it, against a server in a separate process. In addition to testscript's
+// own commands, scripts have these commands:
 //
 //	startserver [FLAG...]           starts a server on $WORK/data and sets WEFT_SERVER
-//	stopserver                      interrupts it and checks that it ends well
-//	exits CODE COMMAND...           runs a command that has to exit with the code
+//	stopserver                      interrupts the server and checks that it succeeds
+//	exits CODE COMMAND...           runs a command that must exit with the code
 //	spawn NAME PATTERN COMMAND...   starts a command and waits until it prints the pattern
-//	terminal CODE COMMAND...        runs a command on a terminal of 100 columns (Linux); what
-//	                                it writes there becomes the file "screen"
-//	interrupt NAME                  sends it Ctrl-C
-//	join NAME CODE                  waits for its end; its output is that of the last command
-//	setenv VAR FILE                 takes a file's text (stdout: of the last command)
-//	freeaddr VAR                    finds an address where nobody listens
+//	terminal CODE COMMAND...        runs a command on a terminal of 100 columns (Linux); its
+//	                                output becomes the file "screen"
+//	interrupt NAME                  sends Ctrl-C to a spawned command
+//	join NAME CODE                  waits for its end; then stdout and stderr are its output
+//	setenv VAR FILE                 sets a variable to a file's text (stdout: of the last command)
+//	freeaddr VAR                    finds an unused address
 //	bigfile FILE BYTES              makes a text of at least that many bytes
 //	testplugin NAME...              builds plugins of testdata/plugins as NAME.wasm
 //	cmpdiff FILE PART               looks for the text of PART in FILE, with times as TIME
@@ -81,7 +81,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("BUILD", build)
 			e.Setenv("OTHER", other)
 			e.Setenv("WEFT", weft)
-			e.Setenv("GOCACHE", cache) // HOME is none
+			e.Setenv("GOCACHE", cache) // HOME is not set
 			e.Setenv("GOFLAGS", "-mod=mod")
 			e.Setenv("GOPROXY", "off")
 			e.Setenv("HOSTILE", filepath.Join(hosttest.Root(), "testdata", "hostile"))
@@ -95,7 +95,7 @@ func TestScripts(t *testing.T) {
 			switch cond {
 			case "root":
 				return os.Geteuid() == 0, nil
-			case "otherbuild": // 'make plugins' makes both
+			case "otherbuild": // 'make plugins' builds both
 				return other != "", nil
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
@@ -108,8 +108,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// builtPlugins finds the built examples: TinyGo's, which compile faster, if all
-// are there, else Go's.
+// builtPlugins finds the built examples: TinyGo's builds, which compile faster, if all
+// exist, otherwise Go's.
 func builtPlugins(t *testing.T) (dir, build string) {
 	t.Helper()
 	suite.NotShort(t, "needs built plugins")
@@ -129,7 +129,7 @@ func builtPlugins(t *testing.T) (dir, build string) {
 	return "", ""
 }
 
-// goCache is where Go keeps what it has built.
+// goCache is Go's build cache.
 func goCache(t *testing.T) string {
 	t.Helper()
 	out, err := exec.Command("go", "env", "GOCACHE").Output()
@@ -139,7 +139,7 @@ func goCache(t *testing.T) string {
 	return strings.TrimSpace(string(out))
 }
 
-// otherBuild is the compiler that is not BUILD's, "" if it has built nothing.
+// otherBuild returns the compiler that is not BUILD's, "" if it has built nothing.
 func otherBuild(plugins, build string) string {
 	other := "go"
 	if build == "go" {
@@ -151,10 +151,10 @@ func otherBuild(plugins, build string) string {
 	return other
 }
 
-// spawned is a command that runs beside the script.
+// spawned is a command that runs in the background of the script.
 type spawned struct {
 	cmd      *exec.Cmd
-	found    chan []string // what the pattern matched, once
+	found    chan []string // the pattern's match, once
 	out, err output
 	readers  sync.WaitGroup
 }
@@ -177,11 +177,11 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// spawnedKey is where a script's Values hold its map of spawned commands.
+// spawnedKey is the key of the map of spawned commands in a script's Values.
 type spawnedKey struct{}
 
-// untimedKey is where a script's Values hold the environment that gives the servers
-// it starts time without end.
+// untimedKey is the key in a script's Values of the environment that removes the time
+// limits of servers.
 type untimedKey struct{}
 
 func spawnedIn(ts *testscript.TestScript) map[string]*spawned {
@@ -200,7 +200,7 @@ func spawnCommand(ts *testscript.TestScript, name, pattern string, args []string
 	stderr, err := p.cmd.StderrPipe()
 	ts.Check(err)
 	ts.Check(p.cmd.Start())
-	ts.Defer(func() { _ = p.end() }) // it may have ended: join says so
+	ts.Defer(func() { _ = p.end() }) // it may have ended: join reports that
 	p.read(stdout, &p.out, regexp.MustCompile(pattern))
 	p.read(stderr, &p.err, regexp.MustCompile(pattern))
 	ended := make(chan struct{})
@@ -253,7 +253,7 @@ func (p *spawned) end() error {
 	if p.cmd.ProcessState != nil {
 		return nil
 	}
-	_ = p.cmd.Process.Kill() // it may have ended by now
+	_ = p.cmd.Process.Kill() // it may have already ended
 	p.readers.Wait()
 	return p.cmd.Wait()
 }
@@ -278,7 +278,7 @@ func join(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	p := spawnedIn(ts)[args[0]]
 	p.readers.Wait()
-	_ = p.cmd.Wait() // its code is looked at here
+	_ = p.cmd.Wait() // the exit code is checked below
 	if got := strconv.Itoa(p.cmd.ProcessState.ExitCode()); got != args[1] {
 		ts.Fatalf("%s has exited with %s:\n%s%s", args[0], got, &p.out, &p.err)
 	}
@@ -293,7 +293,7 @@ func startServer(ts *testscript.TestScript, neg bool, args []string) {
 	command := append([]string{"weft", "serve", "--addr", "127.0.0.1:0", "--data", "data"}, args...)
 	data := ts.MkAbs("data")
 	ts.Check(hosttest.LendCode(data))
-	ts.Defer(func() { hosttest.KeepCode(data) }) // when the server has ended: what is deferred later runs first
+	ts.Defer(func() { hosttest.KeepCode(data) }) // when the server has ended: deferred functions run in reverse order
 	match := spawnCommand(ts, "server", `serves on (http://([0-9.:]+)),`, command)
 	ts.Setenv("WEFT_SERVER", match[1])
 	ts.Setenv("ADDR", match[2])
@@ -377,7 +377,7 @@ func testPlugin(t *testing.T, ts *testscript.TestScript, neg bool, args []string
 	}
 }
 
-// aTime is how long a case took.
+// aTime matches the duration of a case.
 var aTime = regexp.MustCompile(`\([0-9.]+(µs|m?s)\)`)
 
 func cmpDiff(ts *testscript.TestScript, neg bool, args []string) {

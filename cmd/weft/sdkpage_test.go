@@ -18,8 +18,8 @@ import (
 	"github.com/weftrun/weft/host/hosttest"
 )
 
-// The pages of the SDKs list what is exported, with signatures and comments, as the
-// sources have them. What is exported and has no comment fails the test.
+// The pages of the SDKs list the exported items with their signatures and comments in the
+// sources. An exported item without a comment fails the test.
 
 // goPage lists the packages of the SDK for Go.
 func goPage(t *testing.T) string {
@@ -64,7 +64,7 @@ func goPage(t *testing.T) string {
 	return b.String()
 }
 
-// goPackage writes what a package exports.
+// goPackage writes the exported items of a package.
 type goPackage struct {
 	t    *testing.T
 	fset *token.FileSet
@@ -90,7 +90,7 @@ func (p goPackage) symbol(name string, decl ast.Decl, text string) {
 	case *ast.FuncDecl:
 		d.Doc = nil
 	case *ast.GenDecl:
-		documented = documented || d.Tok != token.TYPE // a group may say it line by line
+		documented = documented || d.Tok != token.TYPE // a group may be documented line by line
 		d.Doc = nil
 		for _, s := range d.Specs {
 			if s, ok := s.(*ast.TypeSpec); ok {
@@ -112,7 +112,7 @@ func (p goPackage) symbol(name string, decl ast.Decl, text string) {
 	fmt.Fprintf(p.b, "\n### %s\n\n%s\n", name, fenced(block))
 }
 
-// rustPage lists what the crate weft exports.
+// rustPage lists the exported items of the crate weft.
 func rustPage(t *testing.T) string {
 	src := filepath.Join(hosttest.Root(), "sdk-guest", "rust", "weft", "src")
 	var b strings.Builder
@@ -141,10 +141,10 @@ func rustPage(t *testing.T) string {
 	return b.String()
 }
 
-// rustModule is a module of the crate, and which of its names are exported.
+// rustModule is a module of the crate, and its exported names.
 type rustModule struct {
 	title, file string
-	names       []string // nil: all, the module itself is public
+	names       []string // nil: all, because the module itself is public
 }
 
 var (
@@ -180,8 +180,8 @@ var (
 	rustDoc  = regexp.MustCompile(`^ *///( |$)`)
 )
 
-// rustItems finds the exported items of a source: those at the margin, and the functions
-// of exported types. What is exported needs a comment.
+// rustItems finds the exported items of a source: unindented items, and the functions of
+// exported types. An exported item needs a comment.
 func rustItems(t *testing.T, module rustModule, text string) (items []rustItem) {
 	t.Helper()
 	text, _, _ = strings.Cut(text, "\n#[cfg(test)]")
@@ -194,7 +194,7 @@ func rustItems(t *testing.T, module rustModule, text string) (items []rustItem) 
 		case rustDoc.MatchString(line):
 			comment = append(comment, rustDoc.ReplaceAllString(line, ""))
 			continue
-		case strings.HasPrefix(strings.TrimSpace(line), "#["): // stands between comment and item
+		case strings.HasPrefix(strings.TrimSpace(line), "#["): // between comment and item
 			hidden = hidden || strings.Contains(line, "doc(hidden)")
 			for !strings.HasSuffix(lines[i], "]") && i+1 < len(lines) {
 				i++
@@ -227,7 +227,7 @@ func rustItems(t *testing.T, module rustModule, text string) (items []rustItem) 
 	return items
 }
 
-// rustSignature is an item up to its body; of a struct with its public fields, of an enum
+// rustSignature returns an item up to its body; a struct with its public fields, an enum
 // with its variants.
 func rustSignature(lines []string, kind string) string {
 	indent := len(lines[0]) - len(strings.TrimLeft(lines[0], " "))

@@ -17,23 +17,23 @@ import (
 	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
-// TestTutorial plays docs/tutorial word for word: the commands and the changes of files
-// are taken from the pages, and what the pages show has to come out. Each page is
-// played on its own, in an empty home and without a network. What takes time on a new
-// machine is shared with TestProjects and with the last time: what the compilers have
-// built before. WEFT_COLD=1 has them begin from nothing, as a new machine does.
+// TestTutorial plays docs/tutorial word for word: it takes the commands and the changes
+// of files from the pages, and compares their output with the pages. Each page is played
+// separately, in an empty home and without a network. To save time, the compilers' caches
+// are shared with TestProjects and with earlier runs. With WEFT_COLD=1 the caches are
+// empty, as on a new machine.
 //
-// A part of a page says how many commands it has; a test that did not count them would
-// let five minutes become fifteen. Seconds are logged, not asserted.
+// A part of a page says how many commands it has. The test counts them, so that five
+// minutes cannot become fifteen unnoticed. Seconds are logged, not asserted.
 func TestTutorial(t *testing.T) {
 	for _, p := range docPages(t) {
 		if dir, name := filepath.Split(p.path); dir == "docs/tutorial/" {
 			t.Run(strings.TrimSuffix(name, ".md"), func(t *testing.T) {
 				if name == "go.md" || name == "rust.md" {
-					suite.OnlySoak(t) // the pages say the same, and compilers take long
+					suite.OnlySoak(t) // the pages are similar, and compilers take long
 				}
-				if name != "README.md" { // which makes the program that the others use
-					t.Parallel() // each compiler leaves cores idle now and then
+				if name != "README.md" { // this page makes the program that the other pages use
+					t.Parallel() // each compiler leaves cores idle at times
 				}
 				playTutorial(t, p)
 			})
@@ -41,7 +41,7 @@ func TestTutorial(t *testing.T) {
 	}
 }
 
-// saysCommands is how a part tells how much there is to enter.
+// saysCommands matches the number of commands of a part.
 var saysCommands = regexp.MustCompile(`\b(\d+) commands?\b`)
 
 func playTutorial(t *testing.T, p page) {
@@ -73,8 +73,8 @@ func playTutorial(t *testing.T, p page) {
 	t.Logf("%s: %d commands, %.1f seconds", p.path, total, time.Since(began).Seconds())
 }
 
-// cleanMachine has a home with nothing in it, and the programs that a page says one
-// has: weft, the compilers, and the system's.
+// cleanMachine returns a reader with an empty home, and the programs that a page
+// requires: weft, the compilers, and the system's programs.
 func cleanMachine(t *testing.T, p page) *reader {
 	t.Helper()
 	weft, cargo := os.Getenv("WEFT_BIN"), nativeCargo(t)
@@ -89,7 +89,7 @@ func cleanMachine(t *testing.T, p page) *reader {
 	if err := os.MkdirAll(filepath.Join(home, "bin"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	// The sources are for those who build weft.
+	// The sources are for users who build weft.
 	for name, target := range map[string]string{"weft": hosttest.Root(), "bin/weft": weft} {
 		if err := os.Symlink(target, filepath.Join(home, name)); err != nil {
 			t.Fatal(err)
@@ -108,9 +108,9 @@ func cleanMachine(t *testing.T, p page) *reader {
 	return m
 }
 
-// cargoShims puts programs before cargo. The toolchain's has another name and needs a
-// target to be named for unit tests, which a user's own does not. And what cargo builds in
-// a project's folder target, which goes with the project, is kept from time to time.
+// cargoShims puts wrappers before cargo. The toolchain's cargo has another name and must
+// be given a target for unit tests, unlike a user's cargo. The wrappers also keep the
+// build results of a project's folder target, which is deleted with the project.
 func cargoShims(t *testing.T, bin, targets string, test []string) {
 	t.Helper()
 	begin := "#!/bin/sh\n"
@@ -119,7 +119,7 @@ func cargoShims(t *testing.T, bin, targets string, test []string) {
 	}
 	program, err := exec.LookPath(test[0])
 	if err != nil {
-		return // there is no Rust on this machine: the page says what one sees then
+		return // this machine does not have Rust: the page says what users then see
 	}
 	args := slices.DeleteFunc(slices.Clone(test[1:]), func(arg string) bool { return arg == "--quiet" })
 	shim := begin + "if [ \"$1\" = test ]; then shift; exec '" + program + "' " + strings.Join(args, " ") + " \"$@\"; fi\nexec '" + program + "' \"$@\"\n"
@@ -130,9 +130,8 @@ func cargoShims(t *testing.T, bin, targets string, test []string) {
 	}
 }
 
-// caches are where the compilers of this machine keep what they have built (but for
-// WEFT_COLD), where Go has the modules of which weft is made, as there is no network, and
-// where those compilers are that a home has.
+// caches are the caches of this machine's compilers (except with WEFT_COLD), the modules
+// on which weft depends, because there is no network, and the compilers in a home.
 func caches(t *testing.T) []string {
 	t.Helper()
 	out, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE").Output()

@@ -18,20 +18,20 @@ import (
 // versionWait is how long `weft version` waits for the server.
 const versionWait = 2 * time.Second
 
-// versions is what `weft version` knows.
+// versions is the output of `weft version`.
 type versions struct {
 	Client struct {
 		Version  string `json:"version"`
 		Go       string `json:"go"`
 		Platform string `json:"platform"`
 	} `json:"client"`
-	// Server is nil when there is no answer from it.
+	// Server is nil if the server does not answer.
 	Server *serverVersion `json:"server"`
 }
 
 type serverVersion struct {
 	Address string `json:"address"`
-	Version string `json:"version"` // "": it does not say
+	Version string `json:"version"` // "": unknown
 }
 
 func newVersion() *cobra.Command {
@@ -58,12 +58,12 @@ func newVersion() *cobra.Command {
 	})
 }
 
-// askVersion reads the server's version from the header of its answers; nil if
-// none comes.
+// askVersion reads the server's version from the header of its answers; nil if the server
+// does not answer.
 func askVersion(ctx context.Context, r *remote.Conn) *serverVersion {
 	ctx, cancel := context.WithTimeout(ctx, versionWait)
 	defer cancel()
-	// An unhealthy server has a version as well.
+	// An unhealthy server has a version, too.
 	if err := r.Health(ctx); err != nil && r.Header() == nil {
 		return nil
 	}

@@ -167,7 +167,7 @@ func (s *Service) load(ctx context.Context) error {
 	}
 	for _, k := range keys {
 		if s.tenants[k.Tenant] == nil {
-			return fmt.Errorf("read tenants and keys: key %s is of tenant %q, which is not there: %w", k.ID, k.Tenant, host.ErrUnreadable)
+			return fmt.Errorf("read tenants and keys: key %s belongs to tenant %q, which does not exist: %w", k.ID, k.Tenant, host.ErrUnreadable)
 		}
 		s.putKey(k)
 	}
@@ -252,12 +252,12 @@ func (s *Service) Keyless() bool { return s.keyless }
 // learn nothing.
 var (
 	errNoKey     = &host.Error{Code: host.CodeUnauthenticated, Message: "This server asks for an API key: send it as 'Authorization: Bearer KEY'"}
-	errWrongKey  = &host.Error{Code: host.CodeUnauthenticated, Message: "The API key is not known, or not in force any more"}
+	errWrongKey  = &host.Error{Code: host.CodeUnauthenticated, Message: "The API key is unknown, or no longer valid"}
 	errNoTenant  = &host.Error{Code: host.CodeNotFound, Message: "Tenant not found"}
 	errKeyNone   = &host.Error{Code: host.CodeNotFound, Message: "Key not found"}
 	errDeleting  = &host.Error{Code: host.CodeUnavailable, Message: "The tenant is being deleted", RetryAfter: time.Second}
 	errKeylessOn = &host.Error{Code: host.CodeFailedPrecondition,
-		Message: "This server asks for no keys, so that it serves one tenant: start it with an admin key (weft serve --admin-key-file FILE)"}
+		Message: "This server needs no keys and serves only one tenant: start it with an admin key (weft serve --admin-key-file FILE)"}
 )
 
 // Enter implements [host.Access].

@@ -48,13 +48,16 @@ func (s *Service) note(ctx context.Context, by *host.Grant, tenant, act, target 
 	}
 }
 
+// auditWrongKey is who has sent a wrong key.
+const auditWrongKey = "wrong key"
+
 // NoteWrongKey adds an entry to the server's audit log: an address has sent a wrong key
 // or, if refused is set, so many wrong keys that its keys are not looked at any more.
 // others is the number of wrong keys, from any address, that have no entry of their own
 // since the last entry. Strangers cause these entries, so the caller must keep their
 // number small.
 func (s *Service) NoteWrongKey(ctx context.Context, address string, refused bool, others int) {
-	e := host.AuditEntry{Time: s.now(), Who: host.AuditWrongKey, Act: "key.try", Target: clip(address), Outcome: string(host.CodeUnauthenticated)}
+	e := host.AuditEntry{Time: s.now(), Who: auditWrongKey, Act: "key.try", Target: clip(address), Outcome: string(host.CodeUnauthenticated)}
 	if refused {
 		e.Outcome = string(host.CodeLimitExceeded)
 	}

@@ -74,7 +74,7 @@ func (s *Service) checkKey(req *host.KeyRequest) error {
 	case len(req.Name) > MaxKeyNameBytes || !utf8.ValidString(req.Name) || strings.ContainsFunc(req.Name, unicode.IsControl):
 		return host.Errorf(host.CodeInvalidArgument, "A key's name is a line of at most %d bytes", MaxKeyNameBytes)
 	case req.Expires != 0 && req.Expires <= s.now():
-		return host.Errorf(host.CodeInvalidArgument, "A key that has expired already is of no use: 'expires_at' is a time to come")
+		return host.Errorf(host.CodeInvalidArgument, "'expires_at' must be a time in the future")
 	}
 	return nil
 }

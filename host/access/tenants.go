@@ -29,7 +29,7 @@ func (s *Service) CreateTenant(ctx context.Context, by *host.Grant, name string)
 	case old != nil && old.closed.Load():
 		return host.TenantRecord{}, host.Errorf(host.CodeConflict, "A tenant %q is being deleted: try again when it is gone", name)
 	case old != nil:
-		return host.TenantRecord{}, host.Errorf(host.CodeConflict, "There is a tenant %q already", name)
+		return host.TenantRecord{}, host.Errorf(host.CodeConflict, "The tenant %q already exists", name)
 	case n >= MaxTenants:
 		return host.TenantRecord{}, host.Errorf(host.CodeLimitExceeded, "A server has at most %d tenants", MaxTenants)
 	}
@@ -45,7 +45,7 @@ func (s *Service) CreateTenant(ctx context.Context, by *host.Grant, name string)
 }
 
 // errNotServer is the error for a tenant's admin who tries to manage tenants.
-var errNotServer = &host.Error{Code: host.CodePermissionDenied, Message: "Only the server's own admin key makes and deletes tenants"}
+var errNotServer = &host.Error{Code: host.CodePermissionDenied, Message: "Only the server's own admin key can make and delete tenants"}
 
 // Tenants implements [host.Access].
 func (s *Service) Tenants(_ context.Context, by *host.Grant) ([]host.TenantRecord, error) {

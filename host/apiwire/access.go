@@ -6,7 +6,7 @@ import (
 	"github.com/weftrun/weft/host/usage"
 )
 
-// Session is what is known of a session; see [host.SessionInfo].
+// Session describes a session; see [host.SessionInfo].
 type Session struct {
 	_         struct{} `doc:"State that is carried across runs."`
 	SessionID string   `json:"session_id"`
@@ -16,7 +16,7 @@ type Session struct {
 	Active    int      `json:"active" doc:"Runs that have not ended."`
 }
 
-// Sessions is a part of a listing of sessions.
+// Sessions is a page of a listing of sessions.
 type Sessions struct {
 	_          struct{}  `doc:"A part of a listing."`
 	Sessions   []Session `json:"sessions"`
@@ -29,12 +29,12 @@ type Tenant struct {
 	Created Time   `json:"created_at"`
 }
 
-// Tenants are tenants.
+// Tenants is a list of tenants.
 type Tenants struct {
 	Tenants []Tenant `json:"tenants"`
 }
 
-// Usage is what a tenant has and has used; see [host.TenantUsage].
+// Usage is what a tenant stores and has used; see [host.TenantUsage].
 type Usage struct {
 	_            struct{}   `doc:"What a tenant stores, and has used."`
 	Tenant       string     `json:"tenant" fill:"-"`
@@ -80,7 +80,7 @@ type QuotaUse struct {
 	Used  *int64   `json:"used" doc:"null for a rate."`
 }
 
-// Show sets the usage of a tenant.
+// Show sets the fields from the usage of a tenant.
 func (u *Usage) Show(tenant string, of *host.TenantUsage) {
 	Fill(u, of)
 	u.Tenant = tenant
@@ -105,8 +105,8 @@ func (u *Usage) Show(tenant string, of *host.TenantUsage) {
 	}
 }
 
-// TenantUsage is what the usage shows. Quotas that this version does not know are left
-// out.
+// TenantUsage returns the usage as the host's type. It omits quotas that this version
+// does not know.
 func (u *Usage) TenantUsage() host.TenantUsage {
 	out := host.TenantUsage{Runs: map[host.Status]int{
 		host.StatusRunning: u.Runs.Running, host.StatusCompleted: u.Runs.Completed,
@@ -158,12 +158,12 @@ type NewKey struct {
 	Secret string `json:"key" doc:"The key itself; it is not shown again." fill:"-"`
 }
 
-// Keys are keys.
+// Keys is a list of keys.
 type Keys struct {
 	Keys []Key `json:"keys"`
 }
 
-// Audit is a part of the audit log.
+// Audit is a page of the audit log.
 type Audit struct {
 	_          struct{} `doc:"A part of a listing."`
 	Entries    []Act    `json:"entries"`

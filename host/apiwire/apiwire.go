@@ -1,16 +1,17 @@
-// Package apiwire has the JSON objects of the HTTP API as structs: what the server
-// answers and what it takes. The server writes them with [Append], the client reads them
-// with encoding/json, and the description of the API is derived from their tags. So a
-// field of an answer is one line here.
+// Package apiwire has the JSON objects of the HTTP API as structs: what the server sends
+// and what it accepts. The server writes them with [Append], the client reads them with
+// encoding/json, and the description of the API is derived from their tags. Adding a
+// field to an answer takes one line here.
 //
 // A field has these tags:
 //
-//	json  its name, and omitempty if it is absent when it is empty
-//	doc   its text in the description of the API; of a field named _, that of the struct
-//	api   its bounds there, see [Field]
-//	fill  "-" if [Fill] leaves it alone: it is set by hand
+//	json  its name, and omitempty if the field is absent when it is empty
+//	doc   its text in the description of the API; the doc of a field named _ is the struct's
+//	api   its bounds in the description, see [Field]
+//	fill  "-" if [Fill] does not set the field: code sets it
 //
-// The package must not know how an object is sent, or what the server does to make one.
+// The package does not depend on how an object is sent, or on what the server does to
+// make the object.
 package apiwire
 
 import (
@@ -25,13 +26,13 @@ import (
 // Time is a moment in Unix nanoseconds. It is shown in UTC with microseconds.
 type Time int64
 
-// NullTime is a Time that may not be known: 0 is null.
+// NullTime is a Time that may be unknown: 0 is null.
 type NullTime int64
 
 // NanoTime is a moment in Unix nanoseconds. It is shown in UTC with nanoseconds.
 type NanoTime int64
 
-// Seconds is a span in nanoseconds. It is shown in seconds.
+// Seconds is a duration in nanoseconds. It is shown in seconds.
 type Seconds int64
 
 // OrNull is a text; "" is null.
@@ -40,13 +41,13 @@ type OrNull string
 // Value is an encoded value of a user. It is shown as JSON; nil is null.
 type Value abi.Raw
 
-// How times end: what their last digit counts, in nanoseconds, and their zone.
+// The resolution of times, in nanoseconds, and the suffix for their zone.
 const (
 	micro, utc = 1000, "+00:00"
 	nano, zulu = 1, "Z"
 )
 
-// Time is the moment as Go has it.
+// Time returns the moment as a [time.Time].
 func (t NanoTime) Time() time.Time { return time.Unix(0, int64(t)) }
 
 // UnmarshalJSON implements [json.Unmarshaler].
@@ -105,7 +106,7 @@ func appendSeconds(dst []byte, nanos int64) []byte {
 	return strconv.AppendFloat(dst, time.Duration(nanos).Seconds(), 'f', -1, 64)
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]. A null is a value, too.
+// UnmarshalJSON implements [json.Unmarshaler]. A JSON null is a value, not nil.
 func (v *Value) UnmarshalJSON(b []byte) error {
 	raw, err := abi.FromJSON(b)
 	*v = Value(raw)
@@ -115,7 +116,7 @@ func (v *Value) UnmarshalJSON(b []byte) error {
 // MarshalJSON implements [json.Marshaler].
 func (v Value) MarshalJSON() ([]byte, error) { return AppendValue(nil, abi.Raw(v)) }
 
-// String is the value as JSON; "" for nil.
+// String returns the value as JSON; "" for nil.
 func (v Value) String() string {
 	text, err := v.MarshalJSON()
 	if v == nil || err != nil {

@@ -57,7 +57,7 @@ func recordOf(run *host.Run) *Record {
 	return &r
 }
 
-// TestRecordBothWays: what the server writes of a run, the client reads as the same run.
+// TestRecordBothWays: the client reads the server's record of a run as the same run.
 func TestRecordBothWays(t *testing.T) {
 	for name, run := range map[string]host.Run{"full": fullRun(t), "small": {HandlerID: "h", RunID: "r", Status: host.StatusRunning, Started: 1e9, Updated: 1e9}} {
 		var back Record
@@ -70,9 +70,9 @@ func TestRecordBothWays(t *testing.T) {
 	}
 }
 
-// TestFieldIsOneLine plays the recipe of CONTRIBUTING.md: a struct with one field more
-// than the record is written, read and described with it, and filled from a run that has
-// it, without another line.
+// TestFieldIsOneLine plays the recipe of CONTRIBUTING.md: a struct with one additional
+// field is written, read and described with it, and filled from a run that has the field,
+// without another line of code.
 func TestFieldIsOneLine(t *testing.T) {
 	type run = struct {
 		host.Run
@@ -104,7 +104,7 @@ func TestFieldIsOneLine(t *testing.T) {
 	}
 }
 
-// TestFillWantsASource: a field that nothing sets is noticed.
+// TestFillWantsASource: a field without a source is detected.
 func TestFillWantsASource(t *testing.T) {
 	defer func() {
 		if p, _ := recover().(string); !strings.Contains(p, "HandlerID has no source") {
@@ -115,7 +115,7 @@ func TestFillWantsASource(t *testing.T) {
 	Fill(&r, &host.Kept{})
 }
 
-// TestAppendIsJSON holds Append to encoding/json, which reads what it writes.
+// TestAppendIsJSON compares Append with encoding/json, which also reads its output.
 func TestAppendIsJSON(t *testing.T) {
 	run := fullRun(t)
 	var used Usage
@@ -163,7 +163,7 @@ func TestAppendIsJSON(t *testing.T) {
 	}
 }
 
-// TestEnumsAreThoseOfTheHost holds the values in tags to the constants.
+// TestEnumsAreThoseOfTheHost compares the values in tags with the constants.
 func TestEnumsAreThoseOfTheHost(t *testing.T) {
 	for field, want := range map[string][]string{
 		"Waiting reason": {host.WaitsForRetry, host.WaitsForTurn},
@@ -178,7 +178,7 @@ func TestEnumsAreThoseOfTheHost(t *testing.T) {
 	}
 }
 
-// FuzzString holds AppendString to what abi does with texts.
+// FuzzString compares AppendString with abi's encoding of texts.
 func FuzzString(f *testing.F) {
 	for _, s := range []string{"", "plain", "\"\\\n\r\t\x00\x1f\x7f", "é\u0085\u2028\u2029😀", "\xff\xc3"} {
 		f.Add(s)

@@ -5,7 +5,7 @@ import "github.com/weftrun/weft/host"
 // Start is the body of a start as the server reads it.
 type Start = StartOf[Value]
 
-// StartOf is the body of a start, whose parts that users write are of type V.
+// StartOf is the body of a start. V is the type of the parts that users write.
 type StartOf[V any] struct {
 	_         struct{}    `body:"closed" doc:"How a run starts. What is null, empty or absent is not given."`
 	Event     V           `json:"start_event,omitempty" api:"object,json,loose" doc:"Plain fields or an envelope, or one of them as a text of JSON."`
@@ -19,7 +19,7 @@ type StartOf[V any] struct {
 // Send is the body of a posted event as the server reads it.
 type Send = SendOf[Value]
 
-// SendOf is the body of a posted event, which is of type V.
+// SendOf is the body of a posted event. V is the type of the event.
 type SendOf[V any] struct {
 	_     struct{} `body:"open" doc:"An event for a run."`
 	Event V        `json:"event" api:"object,json,loose" doc:"An envelope: type or qualified_name, with value; or the same as a text of JSON."`
@@ -44,22 +44,23 @@ type Migrate struct {
 	HandlerID string   `json:"handler_id,omitempty" doc:"Only this handler's run."`
 }
 
-// PutSessionOf is the body with which a session is made, its state of type V.
+// PutSessionOf is the body of a request that creates a session. V is the type of its
+// state.
 type PutSessionOf[V any] struct {
 	_     struct{} `body:"closed"`
 	State V        `json:"state,omitempty" api:"object" doc:"The new state. Without it, the state does not change."`
 }
 
-// PutSession is the body with which a session is made, as the server reads it.
+// PutSession is the body of a request that creates a session, as the server reads it.
 type PutSession = PutSessionOf[Value]
 
-// NewTenant is the body with which a tenant is made.
+// NewTenant is the body of a request that creates a tenant.
 type NewTenant struct {
 	_    struct{} `body:"closed"`
 	Name string   `json:"name" api:"minLength=1,maxLength=64"`
 }
 
-// KeyRequest is the body with which a key is made; see [host.KeyRequest].
+// KeyRequest is the body of a request that creates a key; see [host.KeyRequest].
 type KeyRequest struct {
 	_       struct{}  `body:"closed"`
 	Tenant  string    `json:"tenant,omitempty" doc:"Default: the tenant of the request."`
@@ -68,7 +69,7 @@ type KeyRequest struct {
 	Expires string    `json:"expires_at,omitempty" api:"format=date-time" doc:"Default: never."`
 }
 
-// Rotate is the body with which a key gets another secret.
+// Rotate is the body of a request that gives a key a new secret.
 type Rotate struct {
 	_     struct{} `body:"closed"`
 	Grace *Seconds `json:"grace,omitempty" api:"min=0" doc:"For so long, in seconds, the key is good as it was, too."`

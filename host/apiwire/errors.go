@@ -28,7 +28,7 @@ type Breach struct {
 	Used  int64    `json:"used"`
 }
 
-// ErrorOf is the answer to a request that failed with an error.
+// ErrorOf returns the answer to a request that failed with an error.
 func ErrorOf(err *host.Error) Error {
 	out := Error{Detail: err.Message, Code: err.Code}
 	for i := range err.Problems {
@@ -43,20 +43,20 @@ func ErrorOf(err *host.Error) Error {
 	return out
 }
 
-// Health says that the server takes requests.
+// Health is the answer of a server that accepts requests.
 type Health struct {
 	_      struct{} `doc:"The server takes requests."`
 	Status string   `json:"status" api:"const=healthy"`
 }
 
-// Readiness says that the server takes work.
+// Readiness is the answer of a server that accepts work.
 type Readiness struct {
 	_       struct{} `doc:"The server takes work."`
 	Status  string   `json:"status" api:"const=healthy"`
 	Reduced string   `json:"reduced,omitempty" doc:"How and why the server works with reduced capacity."`
 }
 
-// Unhealthy says why the server does not take requests, or work.
+// Unhealthy says why the server does not accept requests, or work.
 type Unhealthy struct {
 	_      struct{}  `doc:"The server does not take requests."`
 	Status string    `json:"status" api:"const=unhealthy"`

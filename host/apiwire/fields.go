@@ -5,50 +5,52 @@ import (
 	"strings"
 )
 
-// Field is a field of an object, as its struct's tags say.
+// Field is a field of an object, as described by the tags of its struct.
 type Field struct {
 	Name string
 	Type reflect.Type
 	Doc  string
 	// Optional: the field may be absent.
 	Optional bool
-	// Options are the bounds in the tag api, by name. Those without a value have "".
+	// Options are the bounds in the tag api, by name. The value is "" for a name without
+	// one.
 	//
-	//	min, max, minLength, maxLength, default   as JSON Schema has them
-	//	const, enum                               the values that there are; enum with | between
-	//	signed                                    a number may be below 0
-	//	null                                      nil is null
-	//	object                                    a [Value] is an object
-	//	json                                      or a text of JSON
-	//	loose                                     null, "" and {} count as absent
+	//   min, max, minLength, maxLength, default   as in JSON Schema
+	//   const, enum                               the possible values; enum separates them with |
+	//   signed                                    a number may be below 0
+	//   null                                      nil is null
+	//   object                                    a [Value] is an object
+	//   json                                      a text that contains JSON is allowed, too
+	//   loose                                     null, "" and {} count as absent
 	Options map[string]string
 	Index   int // in its struct
 }
 
-// Doc is the text of a struct, "" if it has none.
+// Doc returns the text of a struct, "" if it has none.
 func Doc(t reflect.Type) string {
-	f, _ := blank(t)
-	return f.Tag.Get("doc")
+	return blank(t).Tag.Get("doc")
 }
 
-// Body says whether a struct is a body that the server takes, and whether the server
+// Body reports whether a struct is a body that the server accepts, and whether the server
 // refuses fields that the struct does not have.
 func Body(t reflect.Type) (is, closed bool) {
-	f, _ := blank(t)
-	kind, is := f.Tag.Lookup("body")
+	kind, is := blank(t).Tag.Lookup("body")
 	return is, kind == "closed"
 }
 
-func blank(t reflect.Type) (reflect.StructField, bool) {
-	for i := range t.NumField() {
-		if f := t.Field(i); f.Name == "_" {
-			return f, true
+// blank returns the field of a struct that says what the struct is. Without one, the
+// result has no tag.
+func blank(t reflect.Type) (f reflect.StructField) {
+	for f = range t.Fields() {
+		if f.Name == "_" {
+			return f
 		}
 	}
-	return reflect.StructField{}, false
+	return reflect.StructField{}
 }
 
-// Fields lists the fields of a struct in their order, with those of embedded structs.
+// Fields lists the fields of a struct in their order, including those of embedded
+// structs.
 func Fields(t reflect.Type) []Field {
 	var list []Field
 	for i := range t.NumField() {

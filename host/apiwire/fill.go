@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// Fill copies what a struct of package host has into one of this package, or back: the
-// fields of one name, whose types may differ in how they are shown. Slices, maps and
-// pointers of other types are copied, all else is shared.
+// Fill copies a struct of package host into a struct of this package, or back. It copies
+// the fields that have the same name; their types may differ in how they are shown.
+// Slices, maps and pointers of different types are copied; everything else is shared.
 //
 // Fill panics if a field of this package has no source and is not tagged fill:"-".
 func Fill[D, S any](dst *D, src *S) {
 	copyOf(reflect.TypeFor[D](), reflect.TypeFor[S]())(reflect.ValueOf(dst).Elem(), reflect.ValueOf(src).Elem())
 }
 
-// FillAll is [Fill] for each of a list.
+// FillAll applies [Fill] to each element of a list.
 func FillAll[D, S any](list []S) []D {
 	out := make([]D, len(list))
 	for i := range list {
@@ -70,7 +70,7 @@ func copyOf(dst, src reflect.Type) copier {
 	return c
 }
 
-// throughPointer says whether a field is one of an embedded pointer's.
+// throughPointer reports whether a field belongs to an embedded pointer.
 func throughPointer(t reflect.Type, index []int) bool {
 	for _, i := range index[:len(index)-1] {
 		if t = t.Field(i).Type; t.Kind() == reflect.Pointer {

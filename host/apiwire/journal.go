@@ -2,7 +2,7 @@ package apiwire
 
 import "github.com/weftrun/weft/host"
 
-// Journal is a part of a run's timeline.
+// Journal is a page of a run's timeline.
 type Journal struct {
 	_          struct{} `doc:"A part of a listing."`
 	Entries    []Entry  `json:"entries"`
@@ -46,7 +46,8 @@ type Event struct {
 	Body Value  `json:"value,omitempty"`
 }
 
-// Edit is a change of a state. Old is nil if nothing was there, New if it was deleted.
+// Edit is a change of a state. Old is nil if the path had no value, New if the value was
+// deleted.
 type Edit struct {
 	Path string `json:"path"`
 	Old  Value  `json:"old,omitempty"`
@@ -68,7 +69,7 @@ type Wait struct {
 	Answered     bool   `json:"answered,omitempty"`
 }
 
-// Child is a run that a step runs.
+// Child is a run that a step starts.
 type Child struct {
 	Workflow  string `json:"workflow_name,omitempty"`
 	RunID     string `json:"run_id,omitempty"`
@@ -76,8 +77,8 @@ type Child struct {
 	SessionID string `json:"session_id,omitempty"`
 }
 
-// Called is a call of a resource, or the answer to one. Payload is nil of an answer;
-// Answer is nil of a call, and of an answer that is an error.
+// Called is a call of a resource, or the answer to a call. In an answer, Payload is nil.
+// In a call, and in an answer that is an error, Answer is nil.
 type Called struct {
 	Resource string `json:"resource,omitempty"`
 	Method   string `json:"method,omitempty"`

@@ -16,7 +16,7 @@ type Plugin struct {
 	ComposedIn []string `json:"composed_in" doc:"Composed workflows that have its steps."`
 }
 
-// Held says how many runs are on a version of a workflow.
+// Held says how many runs use a version of a workflow.
 type Held struct {
 	Workflow string `json:"workflow"`
 	Version  OrNull `json:"version"`
@@ -33,17 +33,17 @@ type PluginDetails struct {
 	Check           *[]Migration `json:"check,omitempty" doc:"With check=true: which runs in progress could move to the new version." fill:"-"`
 }
 
-// Plugins are the newest versions of plugins.
+// Plugins is a list of the newest versions of plugins.
 type Plugins struct {
 	Plugins []Plugin `json:"plugins" doc:"The newest version of each."`
 }
 
-// Versions are the versions of a plugin.
+// Versions is a list of the versions of a plugin.
 type Versions struct {
 	Versions []Plugin `json:"versions"`
 }
 
-// Workflows are the names of workflows.
+// Workflows is a list of the names of workflows.
 type Workflows struct {
 	Workflows []string `json:"workflows" doc:"Their names."`
 }
@@ -67,7 +67,7 @@ type RunTimeout struct {
 	Set  bool     `json:"set" doc:"true: the workflow sets the timeout, which counts waits too. false: it is the server's default, which counts only work."`
 }
 
-// Settings are those of a workflow; see [host.WorkflowSettings].
+// Settings are the settings of a workflow; see [host.WorkflowSettings].
 type Settings struct {
 	_           struct{}         `body:"closed" doc:"Settings of a workflow."`
 	Timeout     *Seconds         `json:"timeout,omitempty" api:"min=0" doc:"Of a run, in seconds; 0: none."`
@@ -111,7 +111,7 @@ type Graph struct {
 	Description OrNull   `json:"description" fill:"-"`
 }
 
-// Node is a step, an event or what is outside; see [host.GraphNode].
+// Node is a step, an event or an external node; see [host.GraphNode].
 type Node struct {
 	_     struct{} `doc:"A step, an event, or what is outside."`
 	ID    string   `json:"id"`
@@ -121,12 +121,12 @@ type Node struct {
 	*EventNode
 }
 
-// StepNode is what a step's node has more.
+// StepNode has the additional fields of a step's node.
 type StepNode struct {
 	Description OrNull `json:"description"`
 }
 
-// EventNode is what an event's node has more.
+// EventNode has the additional fields of an event's node.
 type EventNode struct {
 	EventType  string   `json:"event_type"`
 	EventTypes []string `json:"event_types" doc:"The type and its ancestors."`
@@ -141,7 +141,7 @@ type Edge struct {
 	Label  OrNull `json:"label"`
 }
 
-// Graph is the graph that a drawing shows.
+// Graph returns the graph that a drawing shows.
 func (g *Graph) Graph() host.Graph {
 	var out host.Graph
 	Fill(&out, g)

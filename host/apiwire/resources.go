@@ -6,7 +6,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// Resources are resources.
+// Resources is a list of resources.
 type Resources struct {
 	Resources []Resource `json:"resources"`
 }
@@ -21,7 +21,7 @@ type Resource struct {
 	Uses []ResourceUse `json:"usage" doc:"By workflow."`
 }
 
-// Defined is what a resource has more that a tenant has defined.
+// Defined has the additional fields of a resource that a tenant has defined.
 type Defined struct {
 	Definition json.RawMessage `json:"definition" api:"object" doc:"As it was given, without secrets."`
 	KeyID      OrNull          `json:"key_id" doc:"Of the key that seals the secrets; null: there are none."`
@@ -42,7 +42,7 @@ type ResourceUse struct {
 	OutputTokens uint64   `json:"output_tokens"`
 }
 
-// Show sets what is known of a resource.
+// Show sets the fields from the information on a resource.
 func (r *Resource) Show(of *host.ResourceInfo) {
 	Fill(r, of)
 	if r.Source = "file"; !of.File {
@@ -51,7 +51,7 @@ func (r *Resource) Show(of *host.ResourceInfo) {
 	}
 }
 
-// Info is what the resource shows.
+// Info returns the resource as the host's type.
 func (r *Resource) Info() host.ResourceInfo {
 	out := host.ResourceInfo{File: r.Source == "file"}
 	Fill(&out, r)
@@ -64,7 +64,7 @@ func (r *Resource) Info() host.ResourceInfo {
 	return out
 }
 
-// ResourceKeys is a part of what a resource keeps.
+// ResourceKeys is a page of the data that a resource keeps.
 type ResourceKeys struct {
 	_          struct{}      `doc:"A part of what a resource keeps."`
 	Keys       []ResourceKey `json:"keys"`

@@ -14,10 +14,10 @@ import (
 // Record is the record of a run; its result is the envelope of the stop event.
 type Record = RecordOf[*Envelope]
 
-// BareRecord is a record with the bare result, as older clients want it.
+// BareRecord is a record with the bare result, for older clients.
 type BareRecord = RecordOf[Value]
 
-// RecordOf is the record of a run with a result of that type.
+// RecordOf is the record of a run with a result of type R.
 type RecordOf[R any] struct {
 	_            struct{}    `doc:"A run of a handler."`
 	HandlerID    string      `json:"handler_id" doc:"What clients hold: it points to its latest run."`
@@ -34,7 +34,7 @@ type RecordOf[R any] struct {
 	Version      string      `json:"version,omitempty" doc:"The digest of the workflow's version that the run has."`
 	ErrorCode    string      `json:"error_code,omitempty" doc:"Why the run failed, for programs: the step's own code, or one of the runtime."`
 	Paused       bool        `json:"paused" doc:"The run queues what comes until it is resumed."`
-	Blocked      *Blocked    `json:"blocked,omitempty" doc:"Why the run cannot go on without help."`
+	Blocked      *Blocked    `json:"blocked,omitempty" doc:"Why the run cannot continue without help."`
 	WaitingFor   []Waiting   `json:"waiting_for,omitempty" doc:"What the run waits for, the longest first."`
 	Kept         []Kept      `json:"kept,omitempty" doc:"Events that are kept for a later wait, by type."`
 	Steps        uint64      `json:"steps" doc:"How many invocations of steps have ended."`
@@ -43,7 +43,7 @@ type RecordOf[R any] struct {
 	Remedy       string      `json:"error_remedy,omitempty" doc:"What to do about a run that failed or is blocked, as docs/reference/errors.md says for the code." fill:"-"`
 }
 
-// Blocked is why something cannot go on.
+// Blocked says why a run or a session cannot continue.
 type Blocked struct {
 	_       struct{} `doc:"Why something stands still until somebody helps."`
 	Code    string   `json:"code"`
@@ -71,7 +71,7 @@ type Kept struct {
 	Step string   `json:"step,omitempty" doc:"The only step that may get it."`
 }
 
-// Show sets the record of a run, all but its result.
+// Show sets the record of a run, except its result.
 func (r *RecordOf[R]) Show(run *host.Run) {
 	Fill(r, run)
 	for i := range r.WaitingFor {
@@ -87,7 +87,8 @@ func (r *RecordOf[R]) Show(run *host.Run) {
 	}
 }
 
-// one leaves only the first of what a run could wait for.
+// one clears the fields that do not apply: a wait is for a child, a resource, a time or
+// an event, in this order of preference.
 func (w *Waiting) one() {
 	switch {
 	case w.Child != "":
@@ -99,8 +100,8 @@ func (w *Waiting) one() {
 	}
 }
 
-// Run is the run that a record shows. The API carries no tenant and no fuel; those are
-// zero. [host.CodeInvalidMessage].
+// Run returns the run that a record shows. Tenant and fuel are zero, because the API does
+// not have them. [host.CodeInvalidMessage].
 func Run(r *Record) (run host.Run, err error) {
 	if Fill(&run, r); r.Result == nil {
 		return run, nil
@@ -121,7 +122,7 @@ type Envelope struct {
 	*Family
 }
 
-// Family marks an event of a stream that has those of children, too.
+// Family marks an event of a stream that includes the events of children.
 type Family struct {
 	HandlerID string `json:"handler_id" doc:"With include_children: the handler of the event."`
 	RunID     string `json:"run_id,omitempty"`
@@ -133,7 +134,7 @@ type Family struct {
 // basePrefix is the name space of the base and runtime event types.
 const basePrefix = "workflows.events."
 
-// internalTypes is the ancestry that clients know of the runtime's internal events.
+// internalTypes are the ancestors of the runtime's internal events, as clients know them.
 var internalTypes = []string{"InternalDispatchEvent"}
 
 // Show sets the envelope of an event, without its family.
@@ -153,8 +154,8 @@ func (e *Envelope) Show(of *host.StreamEvent, qualified bool) {
 	}
 }
 
-// AppendEnvelope is [Append] for an envelope. A server writes each event once for each of
-// its readers, and this takes two thirds of the time of Append (BenchmarkEnvelope).
+// AppendEnvelope is [Append] for an envelope, in two thirds of the time
+// (BenchmarkEnvelope). A server writes each event once for each reader.
 func AppendEnvelope(dst []byte, e *Envelope) ([]byte, error) {
 	dst, err := AppendValue(append(dst, `{"value":`...), abi.Raw(e.Body))
 	if err != nil {
@@ -181,8 +182,9 @@ func AppendEnvelope(dst []byte, e *Envelope) ([]byte, error) {
 	return append(dst, '}'), err
 }
 
-// Event is the event that an envelope shows. Its run and sequence number are not in there.
-// [host.CodeInvalidMessage] if it has no value.
+// Event returns the event that an envelope shows, without its run and sequence number,
+// which an envelope does not have. [host.CodeInvalidMessage] if the envelope has no
+// value.
 func (e *Envelope) Event() (host.StreamEvent, error) {
 	if e.Body == nil {
 		return host.StreamEvent{}, host.Errorf(host.CodeInvalidMessage, "The server's event is not understood: it has no value")
@@ -197,7 +199,7 @@ func (e *Envelope) Event() (host.StreamEvent, error) {
 	return out, nil
 }
 
-// Records is a part of a listing of runs.
+// Records is a page of a listing of runs.
 type Records struct {
 	_          struct{} `doc:"A part of a listing."`
 	Handlers   []Record `json:"handlers"`
@@ -211,7 +213,7 @@ type Fork struct {
 	Anew []Renewed `json:"anew"`
 }
 
-// Renewed is work that was begun again; see [host.Renewed].
+// Renewed is work that was started again; see [host.Renewed].
 type Renewed struct {
 	_         struct{} `doc:"Work outside of the session that was begun again."`
 	Kind      string   `json:"kind" doc:"child or call."`
@@ -222,14 +224,14 @@ type Renewed struct {
 	Was       string   `json:"was,omitempty" doc:"The handler that it was before."`
 }
 
-// Sent is what became of an event that was posted.
+// Sent says what the server did with a posted event.
 type Sent struct {
 	Status string   `json:"status" api:"const=sent" fill:"-"`
 	How    string   `json:"delivery,omitempty" api:"enum=waiter|steps|kept|unhandled" doc:"What happened to the event: a step that waited got it, steps that accept it got it, it is kept for a later wait, or no step takes it. Absent for a repeat."`
 	To     []string `json:"delivered_to,omitempty" doc:"The steps that got the event."`
 }
 
-// Cancelled is what became of a run that was cancelled.
+// Cancelled says what the server did with a run that was to be cancelled.
 type Cancelled struct {
 	Status string `json:"status" api:"enum=cancelled|deleted"`
 }
@@ -248,7 +250,7 @@ type Snapshot struct {
 	Held      []byte      `json:"held" doc:"Base64."`
 }
 
-// Migration is what came of a migration; see [host.Migration].
+// Migration is the result of a migration; see [host.Migration].
 type Migration struct {
 	_          struct{}   `doc:"The result of a migration."`
 	Workflow   string     `json:"workflow"`
@@ -262,7 +264,7 @@ type Migration struct {
 	NextCursor OrNull     `json:"next_cursor" doc:"Where the next page begins; null at the end." fill:"-"`
 }
 
-// Departed is a run that does not fit; see [host.Departure].
+// Departed is a run that does not fit the new version; see [host.Departure].
 type Departed struct {
 	_         struct{} `doc:"A run that does not fit the newest version."`
 	HandlerID string   `json:"handler_id"`

@@ -1,7 +1,7 @@
-// Package behalf carries in a context for which tenant work is done, and what the caller
-// allows.
+// Package behalf carries in a context the tenant for which work is done, and what the
+// caller allows.
 //
-// It must not know what the work is.
+// It does not depend on the kind of work.
 package behalf
 
 import "context"
@@ -9,8 +9,8 @@ import "context"
 // tenantKey is the key of a context's tenant.
 type tenantKey struct{}
 
-// With gives a context that says for which tenant work is done, so that who
-// does it can share it out fairly. It grants nothing.
+// With returns a context with the tenant for which work is done. Services use the tenant
+// to share work fairly. The context grants no rights.
 func With(ctx context.Context, tenant string) context.Context {
 	return context.WithValue(ctx, tenantKey{}, tenant)
 }
@@ -18,20 +18,19 @@ func With(ctx context.Context, tenant string) context.Context {
 // replaceKey is the key of [ReplacingWorkflow].
 type replaceKey struct{}
 
-// ReplacingWorkflow gives a context in which an upload may store a version that makes
-// another workflow than the plugin's version before.
+// ReplacingWorkflow returns a context in which an upload may store a version whose
+// workflow has another name than the workflow of the plugin's previous version.
 func ReplacingWorkflow(ctx context.Context) context.Context {
 	return context.WithValue(ctx, replaceKey{}, true)
 }
 
-// ReplacesWorkflow reports whether a context is one of [ReplacingWorkflow].
+// ReplacesWorkflow reports whether a context comes from [ReplacingWorkflow].
 func ReplacesWorkflow(ctx context.Context) bool {
 	replaces, _ := ctx.Value(replaceKey{}).(bool)
 	return replaces
 }
 
-// Of gives the tenant of a context that [With] gave; "" is the server
-// itself.
+// Of returns the tenant of a context from [With]; "" is the server itself.
 func Of(ctx context.Context) string {
 	tenant, _ := ctx.Value(tenantKey{}).(string)
 	return tenant

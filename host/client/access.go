@@ -35,21 +35,21 @@ func (c *Client) Tenants(ctx context.Context) ([]host.TenantRecord, error) {
 	return list, nil
 }
 
-// CreateTenant makes a tenant; it takes the server's own key.
+// CreateTenant creates a tenant. It needs the server's own key.
 func (c *Client) CreateTenant(ctx context.Context, name string) (host.TenantRecord, error) {
 	var j apiwire.Tenant
 	err := c.post(ctx, http.StatusCreated, "/tenants", apiwire.NewTenant{Name: name}, &j)
 	return tenantOf(&j), err
 }
 
-// DeleteTenant removes a tenant with all that it has; it takes the server's own key.
-// CodeConflict while its runs are active.
+// DeleteTenant removes a tenant with all its data. It needs the server's own key. The
+// error is CodeConflict while runs of the tenant are active.
 func (c *Client) DeleteTenant(ctx context.Context, name string) error {
 	_, err := c.want(ctx, http.StatusNoContent, request{method: http.MethodDelete, path: "/tenants/" + url.PathEscape(name)})
 	return err
 }
 
-// Keys lists the keys that the key may see, those that are revoked too.
+// Keys lists the keys that the key may see, including revoked keys.
 func (c *Client) Keys(ctx context.Context) ([]host.KeyRecord, error) {
 	var body apiwire.Keys
 	if err := c.getJSON(ctx, "/keys", nil, &body); err != nil {
@@ -62,8 +62,8 @@ func (c *Client) Keys(ctx context.Context) ([]host.KeyRecord, error) {
 	return list, nil
 }
 
-// CreateKey makes a key. The secret is the key itself, which the server gives only
-// this once.
+// CreateKey creates a key. The secret is the key itself; the server returns it only this
+// once.
 func (c *Client) CreateKey(ctx context.Context, req host.KeyRequest) (key host.KeyRecord, secret string, err error) {
 	body := apiwire.KeyRequest{Role: req.Role, Tenant: req.Tenant, Name: req.Name}
 	if req.Expires != 0 {
@@ -74,13 +74,14 @@ func (c *Client) CreateKey(ctx context.Context, req host.KeyRequest) (key host.K
 	return keyOf(&j.Key), j.Secret, err
 }
 
-// RevokeKey ends a key at once.
+// RevokeKey revokes a key at once.
 func (c *Client) RevokeKey(ctx context.Context, id string) error {
 	_, err := c.want(ctx, http.StatusNoContent, request{method: http.MethodDelete, path: "/keys/" + url.PathEscape(id)})
 	return err
 }
 
-// RotateKey gives a key another secret; the old one works for as long as grace says.
+// RotateKey gives a key a new secret. The old secret remains valid for the duration
+// grace.
 func (c *Client) RotateKey(ctx context.Context, id string, grace time.Duration) (key host.KeyRecord, secret string, err error) {
 	var j apiwire.NewKey
 	span := apiwire.Seconds(grace)
@@ -88,7 +89,7 @@ func (c *Client) RotateKey(ctx context.Context, id string, grace time.Duration) 
 	return keyOf(&j.Key), j.Secret, err
 }
 
-// post sends a JSON body and reads the answer, of the given status, into v.
+// post sends a JSON body and reads the answer into v. status is the expected status.
 func (c *Client) post(ctx context.Context, status int, path string, body, v any) error {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -101,20 +102,20 @@ func (c *Client) post(ctx context.Context, status int, path string, body, v any)
 	return a.decode(v)
 }
 
-// AuditEntry is an entry of the audit log: as the API has it, and as the server sent it.
+// AuditEntry is an entry of the audit log: decoded, and as the server sent it.
 type AuditEntry struct {
 	host.AuditEntry
 	JSON json.RawMessage
 }
 
-// AuditPage is a part of the audit log, the newest entry first.
+// AuditPage is a page of the audit log, newest entry first.
 type AuditPage struct {
 	Entries []AuditEntry
 	Next    string // the cursor of the next page; "" at the end
 }
 
-// Audit reads a part of the audit log that the key may see, from the cursor on ("": from
-// the newest entry). limit is 1 to 1000, 0 for 1000.
+// Audit reads a page of the audit log that the key may see, from the cursor on; "" begins
+// at the newest entry. limit is 1 to 1000; 0 means 1000.
 func (c *Client) Audit(ctx context.Context, cursor string, limit int) (AuditPage, error) {
 	v := url.Values{}
 	if cursor != "" {

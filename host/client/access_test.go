@@ -76,7 +76,7 @@ func TestTenantsAndKeys(t *testing.T) {
 	must("DeleteTenant", root.DeleteTenant(ctx, "acme"))
 }
 
-// TestKeyStaysAtItsServer: a redirection to another host gets no key.
+// TestKeyStaysAtItsServer: a redirection to another host does not receive the key.
 func TestKeyStaysAtItsServer(t *testing.T) {
 	got := make(chan string, 1)
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -90,7 +90,7 @@ func TestKeyStaysAtItsServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	_ = c.Health(t.Context()) // what it answers is no matter
+	_ = c.Health(t.Context()) // the answer does not matter
 	if key := <-got; key != "" {
 		t.Errorf("the other server got %q", key)
 	}

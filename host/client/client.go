@@ -1,10 +1,9 @@
-// Package client is the Go client of the HTTP API: what the command line uses
-// to talk to a server. It speaks the host's types where the API carries them
-// whole, and keeps the JSON that the server sent beside them.
+// Package client is the Go client of the HTTP API. The command line uses it to talk to a
+// server. It uses the host's types where the API has all their fields, and also keeps the
+// JSON that the server sent.
 //
-// It must not know how the server does its work, and holds no state but its
-// connections: every call is one request, except that an event stream
-// reconnects by itself.
+// It does not depend on how the server works, and its only state is its connections.
+// Every call is one request; only an event stream reconnects by itself.
 package client
 
 import (
@@ -39,18 +38,19 @@ const (
 
 // Options change how a [Client] works. The zero value works.
 type Options struct {
-	// HTTP sends the requests. It should have no Timeout, as runs and streams
-	// take as long as they like. Default: a client with connections of its own.
+	// HTTP sends the requests. It should have no Timeout, because runs and streams take
+	// as long as they like. Default: a client with connections of its own.
 	HTTP *http.Client
-	// Key is sent with every request, as a bearer. Default: none.
+	// Key is sent with every request, as a bearer token. Default: none.
 	Key string
-	// Tenant is that in which the server's own key acts. Default: the server's.
+	// Tenant is the tenant in which the server's own key acts. Default: the server's.
 	Tenant string
-	// Idle is the silence after which a stream's connection counts as lost.
+	// Idle is how long a stream's connection may be silent before it counts as lost.
 	// Default: [DefaultIdle].
 	Idle time.Duration
-	// Retries is how often in a row a stream that got nothing reconnects
-	// before it gives up; negative is never. Default: [DefaultRetries].
+	// Retries is how many times in a row a stream reconnects without receiving an event
+	// before it gives up; a negative number means never reconnecting. Default:
+	// [DefaultRetries].
 	Retries int
 	// RetryDelay is how long a stream waits before it reconnects; it doubles
 	// with every retry in a row, up to 5 s. Default: [DefaultRetryDelay].
@@ -61,17 +61,16 @@ type Options struct {
 //
 // # Errors
 //
-// What the server answers as an error comes back as a [*host.Error] with its
-// code, message and problems. A server that cannot be reached is
-// CodeUnavailable, with a message that says what to do. When ctx ends first,
-// its error is returned.
+// An error that the server answers is returned as a [*host.Error] with its code, message
+// and problems. If the server cannot be reached, the code is CodeUnavailable and the
+// message says what to do. If ctx ends first, its error is returned.
 type Client struct {
 	base string
 	opts Options
 }
 
-// New makes a client of the server at a base URL like http://127.0.0.1:8080;
-// the scheme http may be left out. It does not connect yet.
+// New creates a client of the server at a base URL like http://127.0.0.1:8080; the scheme
+// http may be omitted. New does not connect.
 func New(baseURL string, opts Options) (*Client, error) {
 	if !strings.Contains(baseURL, "://") {
 		baseURL = "http://" + baseURL
@@ -101,16 +100,16 @@ func newTransport() *http.Transport {
 	return t
 }
 
-// Close closes idle connections. Calls under way go on.
+// Close closes idle connections. Calls in progress continue.
 func (c *Client) Close() { c.opts.HTTP.CloseIdleConnections() }
 
-// Health is nil when the server's store works.
+// Health returns nil if the server's store works.
 func (c *Client) Health(ctx context.Context) error {
 	_, err := c.want(ctx, http.StatusOK, request{method: http.MethodGet, path: "/health"})
 	return err
 }
 
-// Ready is nil when the server also takes work.
+// Ready returns nil if the server also accepts work.
 func (c *Client) Ready(ctx context.Context) error {
 	_, err := c.want(ctx, http.StatusOK, request{method: http.MethodGet, path: "/ready"})
 	return err
@@ -183,7 +182,7 @@ func (c *Client) do(ctx context.Context, r request) (answer, error) {
 	return answer{resp.StatusCode, resp.Header, body}, nil
 }
 
-// want is do for requests that succeed with one status.
+// want is do for requests that succeed with exactly one status.
 func (c *Client) want(ctx context.Context, status int, r request) (answer, error) {
 	a, err := c.do(ctx, r)
 	if err == nil && a.status != status {
@@ -209,11 +208,11 @@ func (a *answer) decode(v any) error {
 	return nil
 }
 
-// failure makes the error that the answer stands for.
+// failure returns the error that the answer represents.
 func (a *answer) failure() *host.Error {
 	var body struct {
 		apiwire.Error
-		Detail json.RawMessage `json:"detail"` // other servers put more than a text there
+		Detail json.RawMessage `json:"detail"` // other servers have more than a text here
 	}
 	e := &host.Error{Code: codeOf(a.status)}
 	if json.Unmarshal(a.body, &body) == nil && len(body.Detail) > 0 {
@@ -244,7 +243,7 @@ func (a *answer) failure() *host.Error {
 	return e
 }
 
-// codeOf guesses the code behind a status, for answers that are not the API's.
+// codeOf guesses the code for a status, for answers that do not come from the API.
 func codeOf(status int) host.Code {
 	for _, code := range []host.Code{
 		host.CodeInvalidArgument, host.CodeUnauthenticated, host.CodePermissionDenied, host.CodeNotFound,

@@ -20,7 +20,7 @@ import (
 	"github.com/weftrun/weft/host/turns"
 )
 
-// errorOf gives the *host.Error that an error has to be.
+// errorOf returns the *host.Error that an error must be.
 func errorOf(t *testing.T, err error) *host.Error {
 	t.Helper()
 	var e *host.Error
@@ -400,8 +400,8 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// The stages of an upload come in order: the client's own, then those of the server's
-// interim answers. What is no stage is left out, and nothing comes after the end.
+// The stages of an upload come in order: the client's own stages, then those in the
+// server's interim answers. Unknown stages are ignored, and nothing follows the end.
 func TestUploadsTellTheirStages(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Weft-Progress") != "true" {
@@ -428,7 +428,7 @@ func TestUploadsTellTheirStages(t *testing.T) {
 	if err != nil || !created {
 		t.Fatalf("created %v, %v", created, err)
 	}
-	if len(told) > 1 && told[1].Name == client.StageSent { // it may be told of too late to be told on
+	if len(told) > 1 && told[1].Name == client.StageSent { // the report may come too late to be passed on
 		told = slices.Delete(told, 1, 2)
 	}
 	want := []turns.Stage{{Name: client.StageSending}, {Name: turns.StageWaiting, Ahead: 12}, {Name: turns.StageCompiling}}

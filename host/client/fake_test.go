@@ -21,14 +21,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fake is a host that answers what a test sets, and notes what it was asked.
+// fake is a host that returns what a test sets, and records the requests.
 type fake struct {
 	mu   sync.Mutex
 	run  host.Run
 	runs []host.Run
 	more bool
 	err  error
-	// deleted is the plugin's version that was deleted last.
+	// deleted is the last deleted version of the plugin.
 	deleted string
 	events  []host.StreamEvent
 	info    host.PluginInfo
@@ -44,7 +44,7 @@ type fake struct {
 	put       []byte
 	opened    []int64 // the positions of the streams
 	sessions  fakeSessions
-	// hold keeps streams open behind their last event until the client goes.
+	// hold keeps streams open after their last event until the client leaves.
 	hold bool
 }
 
@@ -206,7 +206,7 @@ func serve(t *testing.T, f *fake, layer func(http.Handler) http.Handler) *client
 	return clientOf(t, h, client.Options{})
 }
 
-// clientOf serves a handler and gives a client that retries at once.
+// clientOf serves a handler and returns a client that retries at once.
 func clientOf(t *testing.T, h http.Handler, opts client.Options) *client.Client {
 	t.Helper()
 	s := httptest.NewServer(h)

@@ -14,12 +14,11 @@ import (
 // JournalEntry is one entry of a run's timeline, see [host.TimelineEntry].
 type JournalEntry = apiwire.Entry
 
-// JournalPage is a part of a run's timeline. NextCursor "" says that nothing follows.
+// JournalPage is a page of a run's timeline. NextCursor is "" on the last page.
 type JournalPage = apiwire.Journal
 
-// Journal reads a part of the timeline of a handler's latest run, or of a run by
-// its id, from the cursor on ("": from the beginning). limit is 1 to 1000, 0 for
-// 1000.
+// Journal reads a page of the timeline of a handler's latest run, or of a run by its id,
+// from the cursor on; "" begins at the first entry. limit is 1 to 1000; 0 means 1000.
 func (c *Client) Journal(ctx context.Context, id, cursor string, limit int) (JournalPage, error) {
 	v := url.Values{}
 	if cursor != "" {
@@ -37,19 +36,20 @@ func (c *Client) Journal(ctx context.Context, id, cursor string, limit int) (Jou
 	return page, err
 }
 
-// Fork lets a run go on a second time from just after an entry of its journal. It
-// gives the record of the new handler, and what was begun anew for it.
+// Fork continues a run a second time, from just after an entry of its journal. It returns
+// the record of the new handler, and the work that was started again for it.
 func (c *Client) Fork(ctx context.Context, id string, at uint64) (Record, []host.Renewed, error) {
 	return c.forked(ctx, "/handlers/"+url.PathEscape(id)+"/fork", apiwire.ForkAt{At: at})
 }
 
-// Retry lets a run go on that has failed or is blocked, with the version that it has
-// or with the newest; it gives the record of what goes on, and what was begun anew.
+// Retry continues a run that has failed or is blocked, with its own version or with the
+// newest version. It returns the record of the continued run, and the work that was
+// started again.
 func (c *Client) Retry(ctx context.Context, id string, newest bool) (Record, []host.Renewed, error) {
 	return c.forked(ctx, "/handlers/"+url.PathEscape(id)+"/retry", apiwire.Retry{Newest: newest})
 }
 
-// forked sends a request whose answer is the record of a run that goes on.
+// forked sends a request whose answer is the record of a run that continues.
 func (c *Client) forked(ctx context.Context, path string, body any) (Record, []host.Renewed, error) {
 	text, err := marshal(body)
 	if err != nil {
@@ -71,7 +71,7 @@ func (c *Client) forked(ctx context.Context, path string, body any) (Record, []h
 	return Record{JSON: a.body, Remedy: fork.Remedy, Run: run}, anew, err
 }
 
-// Snapshot gives all that a run is made of, for [StartRequest.Snapshot].
+// Snapshot returns all data of a run, for [StartRequest.Snapshot].
 func (c *Client) Snapshot(ctx context.Context, id string) (json.RawMessage, error) {
 	a, err := c.want(ctx, http.StatusOK, request{method: http.MethodGet, path: "/handlers/" + url.PathEscape(id) + "/snapshot"})
 	if err != nil {

@@ -15,11 +15,11 @@ type MigrateRequest struct {
 	Workflow  string
 	HandlerID string // this run alone; "": all
 	DryRun    bool
-	Limit     int    // runs to look at, 1 to 1000; 0: 100
-	Cursor    string // Next of the page before
+	Limit     int    // runs to examine, 1 to 1000; 0: 100
+	Cursor    string // Next of the previous page
 }
 
-// Migration is what came of a page of a [MigrateRequest].
+// Migration is the result of a page of a [MigrateRequest].
 type Migration struct {
 	host.Migration
 	Next string // the cursor of the next page; "" at the end
@@ -31,7 +31,7 @@ func migrationOf(j *apiwire.Migration) Migration {
 	return m
 }
 
-// Migrate moves a page of runs, or with DryRun says which would move.
+// Migrate moves a page of runs. With DryRun it only reports which runs would move.
 func (c *Client) Migrate(ctx context.Context, r MigrateRequest) (Migration, error) {
 	v := url.Values{"dry_run": {strconv.FormatBool(r.DryRun)}}
 	if r.Limit != 0 {

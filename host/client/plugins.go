@@ -30,13 +30,13 @@ func pluginOf(j *apiwire.PluginDetails) (info host.PluginInfo) {
 	return info
 }
 
-// PutPlugin uploads a version of a plugin. created is false when the same
-// bytes are the newest version already.
+// PutPlugin uploads a version of a plugin. created is false if the newest version already
+// has the same bytes.
 //
 // # Errors
 //
-// CodeInvalidPlugin with all Problems, CodeConflict, CodeInvalidArgument,
-// CodeTooLarge, CodePermissionDenied.
+// CodeInvalidPlugin with all Problems, CodeConflict, CodeInvalidArgument, CodeTooLarge,
+// CodePermissionDenied.
 func (c *Client) PutPlugin(ctx context.Context, name string, wasm []byte) (info host.PluginInfo, created bool, err error) {
 	j, created, err := c.putPlugin(ctx, name, wasm, nil, nil)
 	if err != nil {
@@ -48,27 +48,28 @@ func (c *Client) PutPlugin(ctx context.Context, name string, wasm []byte) (info 
 // PutPluginOptions say how a plugin is uploaded.
 type PutPluginOptions struct {
 	Check           bool // see [Client.PutPluginChecked]
-	ReplaceWorkflow bool // the version may make another workflow than the one before
+	ReplaceWorkflow bool // the version's workflow may have another name than before
 	// Progress, if not nil, is called with each stage of the upload, from a goroutine of
-	// the connection, and not after the call has ended. If the server or a proxy before it
-	// does not report stages, only StageSending and StageSent come.
+	// the connection. It is not called after the upload has ended. If the server or a
+	// proxy does not report stages, only StageSending and StageSent occur.
 	Progress func(turns.Stage)
 }
 
 // Stages of an upload before those of [turns.Turn].
 const (
-	StageSending = "sending" // the module is on its way
-	StageSent    = "sent"    // the server has it, and checks it
+	StageSending = "sending" // the client sends the module
+	StageSent    = "sent"    // the server has the module and checks it
 )
 
-// tracing gives a context whose request tells its stages, and the end of that.
+// tracing returns a context whose request reports its stages, and a function that ends
+// the reports.
 func tracing(ctx context.Context, progress func(turns.Stage)) (traced context.Context, end func()) {
 	var mu sync.Mutex // guards the fields below, and the order of the stages
 	ended, answered := false, false
 	tell := func(s turns.Stage) {
 		mu.Lock()
 		defer mu.Unlock()
-		if ended || answered && s.Name == StageSent { // the connection's two ends hear of it in any order
+		if ended || answered && s.Name == StageSent { // the reading and the writing goroutine report in any order
 			return
 		}
 		answered = answered || s.Name != StageSending && s.Name != StageSent
@@ -108,7 +109,8 @@ func stageOf(text string) (s turns.Stage, ok bool) {
 	return s, name == turns.StageWaiting || name == turns.StageCompiling
 }
 
-// PutPluginWith is PutPlugin with options; checks are nil unless they are asked for.
+// PutPluginWith is PutPlugin with options. checks is nil unless the options ask for
+// checks.
 func (c *Client) PutPluginWith(ctx context.Context, name string, wasm []byte, o PutPluginOptions) (info host.PluginInfo, created bool, checks []Migration, err error) {
 	query := url.Values{}
 	if o.Check {
@@ -135,8 +137,8 @@ func (c *Client) PutPluginWith(ctx context.Context, name string, wasm []byte, o 
 	return pluginOf(&j), created, checks, nil
 }
 
-// PutPluginChecked is PutPlugin, and says for each workflow of the plugin which of
-// its runs under way could not go on with the new version.
+// PutPluginChecked is PutPlugin. For each workflow of the plugin, it also reports which
+// active runs could not continue with the new version.
 func (c *Client) PutPluginChecked(ctx context.Context, name string, wasm []byte) (info host.PluginInfo, created bool, checks []Migration, err error) {
 	return c.PutPluginWith(ctx, name, wasm, PutPluginOptions{Check: true})
 }
@@ -192,14 +194,14 @@ func infos(list []apiwire.Plugin) []host.PluginInfo {
 	return all
 }
 
-// DeletePlugin removes a plugin; CodeConflict while runs hold it.
+// DeletePlugin removes a plugin; CodeConflict while runs use it.
 func (c *Client) DeletePlugin(ctx context.Context, name string) error {
 	_, err := c.want(ctx, http.StatusNoContent, request{method: http.MethodDelete, path: "/plugins/" + url.PathEscape(name)})
 	return err
 }
 
-// DeletePluginVersion removes a version of a plugin that is not its newest;
-// CodeConflict while runs hold it.
+// DeletePluginVersion removes a version of a plugin that is not the newest; CodeConflict
+// while runs use it.
 func (c *Client) DeletePluginVersion(ctx context.Context, name string, version int) error {
 	_, err := c.want(ctx, http.StatusNoContent, request{
 		method: http.MethodDelete, path: "/plugins/" + url.PathEscape(name), query: url.Values{"version": {strconv.Itoa(version)}},
@@ -248,7 +250,7 @@ func (c *Client) Workflow(ctx context.Context, name string) (host.WorkflowInfo, 
 	return info, nil
 }
 
-// titleOf gives the title of a schema, "" if it has none.
+// titleOf returns the title of a schema, "" if it has none.
 func titleOf(schema apiwire.Value) string {
 	decoded, _ := abi.DecodeValue(abi.Raw(schema)) // of JSON that was read
 	members, _ := decoded.(map[string]any)
@@ -256,8 +258,8 @@ func titleOf(schema apiwire.Value) string {
 	return title
 }
 
-// eventInfo describes an event type by its schema and its place in the graph,
-// which knows the ancestors.
+// eventInfo describes an event type by its schema and by the graph, which has the type's
+// ancestors.
 func eventInfo(schema apiwire.Value, g *host.Graph) host.EventInfo {
 	title := titleOf(schema)
 	e := host.EventInfo{Type: title, Schema: abi.Raw(schema)}

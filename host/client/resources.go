@@ -22,14 +22,14 @@ func (c *Client) Resources(ctx context.Context) ([]host.ResourceInfo, error) {
 	return list, nil
 }
 
-// Resource reads one. CodeNotFound.
+// Resource reads a resource. CodeNotFound.
 func (c *Client) Resource(ctx context.Context, name string) (host.ResourceInfo, error) {
 	var j apiwire.Resource
 	err := c.getJSON(ctx, "/resources/"+url.PathEscape(name), nil, &j)
 	return j.Info(), err
 }
 
-// PutResource defines a resource, with its secrets, or replaces it. definition is
+// PutResource defines a resource with its secrets, or replaces its definition, which is
 // JSON.
 func (c *Client) PutResource(ctx context.Context, name string, definition []byte) (info host.ResourceInfo, created bool, err error) {
 	a, err := c.do(ctx, request{method: http.MethodPut, path: "/resources/" + url.PathEscape(name), contentType: "application/json", body: definition})
@@ -44,7 +44,8 @@ func (c *Client) PutResource(ctx context.Context, name string, definition []byte
 	return j.Info(), a.status == http.StatusCreated, err
 }
 
-// DeleteResource removes one that the tenant has defined. CodeNotFound, CodeConflict.
+// DeleteResource removes a resource that the tenant has defined. CodeNotFound,
+// CodeConflict.
 func (c *Client) DeleteResource(ctx context.Context, name string) error {
 	_, err := c.want(ctx, http.StatusNoContent, request{method: http.MethodDelete, path: "/resources/" + url.PathEscape(name)})
 	return err

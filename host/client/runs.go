@@ -13,24 +13,24 @@ import (
 	"github.com/weftrun/weft/host/apiwire"
 )
 
-// StartRequest asks for a run.
+// StartRequest describes the run to start.
 type StartRequest struct {
 	Workflow string
-	// Event is the start event in JSON: its plain fields, or an envelope with
-	// type and value. nil is an event without fields.
+	// Event is the start event in JSON: its plain fields, or an envelope with type and
+	// value. nil means an event without fields.
 	Event     json.RawMessage
-	HandlerID string      // "": the server makes one
+	HandlerID string      // "": the server generates one
 	SessionID string      // "": the handler's private one
 	OnBusy    host.OnBusy // "": share
-	// Snapshot is nil, or what [Client.Snapshot] gave: the run goes on from it.
+	// Snapshot is nil, or what [Client.Snapshot] returned. The new run continues from it.
 	Snapshot json.RawMessage
-	// Wait makes Start return when the run has ended, else when its start is
-	// durable.
+	// Wait makes Start return when the run has ended. Without it, Start returns when the
+	// start is durable.
 	Wait bool
 }
 
-// Record is the record of a run: decoded, and as the server sent it. The API
-// carries no tenant and fuel; those are zero.
+// Record is the record of a run: decoded, and as the server sent it. Tenant and fuel are
+// zero, because the API does not have them.
 type Record struct {
 	host.Run
 	JSON json.RawMessage
@@ -38,7 +38,7 @@ type Record struct {
 	Remedy string
 }
 
-// Start begins a run. A run that fails is no error: its record says so.
+// Start starts a run. A run that fails is not an error: its record says why it failed.
 func (c *Client) Start(ctx context.Context, r StartRequest) (Record, error) {
 	body, err := marshal(apiwire.StartOf[json.RawMessage]{
 		Event: r.Event, HandlerID: r.HandlerID, SessionID: r.SessionID, OnBusy: r.OnBusy, Snapshot: r.Snapshot,
@@ -58,8 +58,8 @@ func (c *Client) Get(ctx context.Context, id string) (Record, error) {
 	return c.record(ctx, request{method: http.MethodGet, path: "/handlers/" + url.PathEscape(id)})
 }
 
-// marshal is json.Marshal without the escapes for HTML, which make program text
-// much longer.
+// marshal is json.Marshal without the escapes for HTML, which make program text much
+// longer.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -72,8 +72,8 @@ func postJSON(path string, body []byte) request {
 	return request{method: http.MethodPost, path: path, contentType: "application/json", body: body}
 }
 
-// record sends a request whose answer is a record. The status tells how the
-// run stands, so that of a failed run is the one of a failed request.
+// record sends a request whose answer is a record. The status of the answer depends on
+// the run's status, so the answer for a failed run has the status of a failed request.
 func (c *Client) record(ctx context.Context, r request) (Record, error) {
 	a, err := c.do(ctx, r)
 	if err != nil {
@@ -97,17 +97,17 @@ func (c *Client) record(ctx context.Context, r request) (Record, error) {
 type ListQuery struct {
 	Statuses  []string
 	Workflows []string
-	Version   string // digest that the runs are on, or at least its first 8 digits
+	Version   string // digest of the version that the runs use, or at least its first 8 digits
 	Session   string
-	ErrorCode string    // of those that failed or were cancelled
+	ErrorCode string    // code of the error that ended the run
 	Since     time.Time // updated at or after
 	Blocked   bool      // only blocked ones
-	Text      string    // words of the error or the result, which all occur; WORD* begins one
+	Text      string    // words that all occur in the error or the result; WORD* matches a prefix
 	Limit     int       // 1 to 1000; 0: 1000
-	Cursor    string    // Next of the page before, with the same filters
+	Cursor    string    // Next of the previous page, with the same filters
 }
 
-// Page is a part of a listing, newest first.
+// Page is a page of a listing, newest first.
 type Page struct {
 	Records []Record
 	Next    string // the cursor of the next page; "" at the end
@@ -152,9 +152,9 @@ func (c *Client) List(ctx context.Context, q ListQuery) (Page, error) {
 	return p, nil
 }
 
-// Send gives an event to a running run: to the step if one is named, else to
-// all that accept it. fields is a JSON object, nil is {}. It says what became of the
-// event, if the server says so.
+// Send sends an event to a running run: to the named step, or to all steps that accept
+// the event. fields is a JSON object; nil means {}. Send returns what the server did with
+// the event, if the server reports it.
 func (c *Client) Send(ctx context.Context, id, eventType string, fields json.RawMessage, step string) (host.Delivery, error) {
 	if fields == nil {
 		fields = json.RawMessage("{}")
@@ -178,13 +178,13 @@ func (c *Client) Send(ctx context.Context, id, eventType string, fields json.Raw
 	return d, err
 }
 
-// Pause lets a running run begin no steps until [Client.Resume], and gives its
+// Pause stops a running run from starting steps until [Client.Resume], and returns its
 // record.
 func (c *Client) Pause(ctx context.Context, id string) (Record, error) {
 	return c.steer(ctx, id, "pause")
 }
 
-// Resume lets a run that is paused or blocked go on, and gives its record.
+// Resume continues a run that is paused or blocked, and returns its record.
 func (c *Client) Resume(ctx context.Context, id string) (Record, error) {
 	return c.steer(ctx, id, "resume")
 }
@@ -197,8 +197,8 @@ func (c *Client) steer(ctx context.Context, id, verb string) (Record, error) {
 	return decodeRecord(a.body)
 }
 
-// Cancel ends a running run; with purge it deletes the handler, running or
-// not, and deleted is true.
+// Cancel cancels a running run. With purge it deletes the handler, running or not; then
+// deleted is true.
 func (c *Client) Cancel(ctx context.Context, id string, purge bool) (deleted bool, err error) {
 	a, err := c.want(ctx, http.StatusOK, request{
 		method: http.MethodPost, path: "/handlers/" + url.PathEscape(id) + "/cancel",

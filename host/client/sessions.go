@@ -13,14 +13,14 @@ import (
 	"github.com/weftrun/weft/host/apiwire"
 )
 
-// Session is what is known of a session: decoded, and as the server sent it. The API
-// carries no tenant and order; those are zero.
+// Session describes a session: decoded, and as the server sent it. Tenant and order are
+// zero, because the API does not have them.
 type Session struct {
 	host.SessionInfo
 	JSON json.RawMessage
 }
 
-// SessionPage is a part of a listing, newest first.
+// SessionPage is a page of a listing, newest first.
 type SessionPage struct {
 	Sessions []Session
 	Next     string // the cursor of the next page; "" at the end
@@ -33,20 +33,21 @@ type StateValue struct {
 	Tag string
 }
 
-// EditOptions are the conditions of an edit of a state. The zero value is: once, in any
-// state.
+// EditOptions are the conditions of an edit of a state. With the zero value, the edit has
+// no condition and no idempotency key.
 type EditOptions struct {
-	// Path is where the value is that is edited, of which Tag is, and which is
-	// answered; "" is the whole state. PutSession has none.
+	// Path is the path of the value to edit; "" is the whole state. Tag is the tag of
+	// this value, and the answer has this value. PutSession does not use Path.
 	Path string
-	// Tag is that of the value that the edit is made for: on another one it is
-	// refused. "": on any.
+	// Tag is the expected tag of the value. If the value has a different tag, the edit is
+	// refused. "": any tag.
 	Tag string
-	// Key makes an edit that is sent again, with the same body, count once. "": none.
+	// Key is the idempotency key: an edit that is sent again with the same key and body
+	// takes effect once. "": none.
 	Key string
 }
 
-// Session reads what is known of a session.
+// Session reads the description of a session.
 func (c *Client) Session(ctx context.Context, id string) (Session, error) {
 	a, err := c.want(ctx, http.StatusOK, request{method: http.MethodGet, path: sessionPath(id)})
 	if err != nil {
@@ -66,8 +67,8 @@ func decodeSession(text []byte) (Session, error) {
 	return s, err
 }
 
-// Sessions lists sessions: limit of them (1 to 1000; 0: 1000), behind a cursor, that of
-// the page before or "".
+// Sessions lists up to limit sessions (1 to 1000; 0: 1000) after a cursor. The cursor is
+// "" or comes from the previous page.
 func (c *Client) Sessions(ctx context.Context, limit int, cursor string) (SessionPage, error) {
 	v := url.Values{}
 	if limit != 0 {
@@ -94,9 +95,9 @@ func (c *Client) Sessions(ctx context.Context, limit int, cursor string) (Sessio
 	return p, nil
 }
 
-// PutSession makes a session, unless it exists; with a state, a JSON object, that takes
-// the place of the one that is there. created says whether it was made. A Tag of "*"
-// wants it to exist.
+// PutSession creates a session if it does not exist. state is nil or a JSON object that
+// replaces the session's state. created reports whether the session was created. With the
+// Tag "*" the session must exist.
 func (c *Client) PutSession(ctx context.Context, id string, state json.RawMessage, o EditOptions) (s Session, created bool, err error) {
 	body, err := marshal(apiwire.PutSessionOf[json.RawMessage]{State: state})
 	if err != nil {
@@ -126,8 +127,8 @@ func (c *Client) DeleteSession(ctx context.Context, id string) error {
 	return err
 }
 
-// ReleaseSession takes a session out of quarantine and has the server load it; the error
-// says why it does not load.
+// ReleaseSession takes a session out of quarantine and makes the server load it. The
+// error says why the session cannot be loaded.
 func (c *Client) ReleaseSession(ctx context.Context, id string) (Session, error) {
 	a, err := c.want(ctx, http.StatusOK, request{method: http.MethodPost, path: sessionPath(id) + "/release"})
 	if err != nil {
@@ -136,7 +137,7 @@ func (c *Client) ReleaseSession(ctx context.Context, id string) (Session, error)
 	return decodeSession(a.body)
 }
 
-// State reads the value at a dotted path of a session's state, "" for the whole.
+// State reads the value at a dotted path of a session's state; "" is the whole state.
 func (c *Client) State(ctx context.Context, id, path string) (StateValue, error) {
 	v := url.Values{}
 	if path != "" {
@@ -146,15 +147,15 @@ func (c *Client) State(ctx context.Context, id, path string) (StateValue, error)
 	return StateValue{JSON: a.body, Tag: a.header.Get("ETag")}, err
 }
 
-// PatchState merges a JSON object into a session's state, or into the value at the
-// path of the options, by RFC 7396: null deletes. It gives what is there after it.
+// PatchState merges a JSON object into a session's state, or into the value at the path
+// of the options, by RFC 7396: null deletes. It returns the merged value.
 func (c *Client) PatchState(ctx context.Context, id string, patch json.RawMessage, o EditOptions) (StateValue, error) {
 	return c.patch(ctx, id, apiwire.TypeMergePatch, patch, o)
 }
 
-// EditState makes edits of a session's state, all or none, and gives what is there after
-// them: the state, or the value at the path of the options, which the edits' paths begin
-// at then.
+// EditState applies all edits to a session's state, or none. It returns the new state, or
+// the new value at the path of the options. The paths of the edits are relative to that
+// path.
 func (c *Client) EditState(ctx context.Context, id string, edits []abi.Edit, o EditOptions) (StateValue, error) {
 	raw, err := abi.EncodeEdits(edits)
 	var body []byte
@@ -162,7 +163,7 @@ func (c *Client) EditState(ctx context.Context, id string, edits []abi.Edit, o E
 		body, err = abi.ToJSON(raw)
 	}
 	if err != nil {
-		return StateValue{}, &host.Error{Code: host.CodeInvalidArgument, Message: "The edits do not read: " + strings.TrimSpace(err.Error()), Cause: err}
+		return StateValue{}, &host.Error{Code: host.CodeInvalidArgument, Message: "The edits are not valid: " + strings.TrimSpace(err.Error()), Cause: err}
 	}
 	return c.patch(ctx, id, apiwire.TypeEdits, body, o)
 }

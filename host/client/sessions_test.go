@@ -10,8 +10,8 @@ import (
 	"github.com/weftrun/weft/host/client"
 )
 
-// fakeSessions is the fake's host.Sessions: it answers a fixed state, and keeps what it
-// was asked.
+// fakeSessions is the fake's host.Sessions: it returns a fixed state, and records the
+// requests.
 type fakeSessions struct {
 	err     error
 	created bool

@@ -19,19 +19,18 @@ import (
 // Bounds of what a stream holds.
 const (
 	maxLine     = 64 << 20 // bytes of one line
-	queued      = 64       // events read ahead
+	queued      = 64       // events to read ahead
 	maxDelay    = 5 * time.Second
 	maxBatch    = 256
-	failureText = 64 << 10 // of the answer to a refused stream
+	failureText = 64 << 10 // for the answer to a refused stream
 )
 
 // errIdle ends a connection that has been silent for too long.
 var errIdle = errors.New("no heartbeat came")
 
-// Stream is an open subscription to a handler's events; it implements
-// [host.Stream]. A goroutine reads ahead and reconnects when the connection is
-// lost, from behind the last event it got; it ends with the stream or with
-// Close.
+// Stream is an open subscription to a handler's events; it implements [host.Stream]. A
+// goroutine reads ahead. When the connection is lost, it reconnects after the last event
+// that it received. It ends with the stream or with Close.
 type Stream struct {
 	c        *Client
 	id       string
@@ -39,18 +38,18 @@ type Stream struct {
 	internal bool
 
 	ended  bool
-	events chan host.StreamEvent // closed by the reader when err is set
+	events chan host.StreamEvent // closed by the reading goroutine after it has set err
 	err    error
 	cancel context.CancelFunc
 }
 
 var _ host.Stream = (*Stream)(nil)
 
-// Events opens a handler's stream behind a sequence number, or at
-// [host.StreamFromRun] or [host.StreamFromNow]. Internal events come only if
-// asked for. The caller closes the stream; it also ends with ctx.
+// Events opens a handler's stream after a sequence number, or at [host.StreamFromRun] or
+// [host.StreamFromNow]. Internal events are included only if internal is true. The caller
+// closes the stream; the stream also ends with ctx.
 //
-// Over HTTP an event's run is not told, and the terminal event is recognised
+// Events over HTTP do not say which run they belong to. The terminal event is recognised
 // by its type.
 func (c *Client) Events(ctx context.Context, id string, after int64, internal bool) (*Stream, error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -70,10 +69,10 @@ func (c *Client) Events(ctx context.Context, id string, after int64, internal bo
 	return s, nil
 }
 
-// Next gives the next events, at least one. It waits for at most wait; with
-// nothing by then it returns none and nil. After the terminal event of the
-// latest run it returns io.EOF; after a lost connection that could not be
-// restored a [*host.Error].
+// Next returns the next events, at least one. It waits for at most wait; if no event has
+// arrived by then, it returns none and nil. After the terminal event of the latest run it
+// returns io.EOF. After a lost connection that could not be restored it returns a
+// [*host.Error].
 func (s *Stream) Next(ctx context.Context, wait time.Duration) ([]host.StreamEvent, error) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -90,7 +89,7 @@ func (s *Stream) Next(ctx context.Context, wait time.Duration) ([]host.StreamEve
 	}
 }
 
-// more adds what is there already.
+// more adds the events that have already arrived.
 func (s *Stream) more(batch []host.StreamEvent) []host.StreamEvent {
 	for len(batch) < maxBatch {
 		select {
@@ -106,20 +105,19 @@ func (s *Stream) more(batch []host.StreamEvent) []host.StreamEvent {
 	return batch
 }
 
-// Ended reports whether, when the stream was opened, the run had ended and
-// nothing was left behind the starting point.
+// Ended reports whether the run had ended, and no events followed the starting point,
+// when the stream was opened.
 func (s *Stream) Ended() bool { return s.ended }
 
-// Close ends the stream and returns when its goroutine has. It may be called
-// twice.
+// Close ends the stream and returns when its goroutine has ended. It may be called twice.
 func (s *Stream) Close() {
 	s.cancel()
 	for range s.events {
-		// Until the reader has closed it.
+		// Wait until the goroutine has closed the channel.
 	}
 }
 
-// finish tells Next how the stream ended.
+// finish sets the error with which the stream ended, for Next.
 func (s *Stream) finish(err error) {
 	s.err = err
 	close(s.events)
@@ -128,7 +126,7 @@ func (s *Stream) finish(err error) {
 // connection is one HTTP answer that events are read from. It counts as lost
 // when it is silent for too long.
 type connection struct {
-	ctx      context.Context // errIdle is its cause after too long a silence
+	ctx      context.Context // its cause is errIdle after too long a silence
 	cancel   context.CancelCauseFunc
 	body     io.ReadCloser
 	lines    *sse.Reader
@@ -142,7 +140,7 @@ func (c *connection) close() {
 	_ = c.body.Close()
 }
 
-// reason gives the better reason for an error of the connection.
+// reason returns the more specific reason for an error of the connection.
 func (c *connection) reason(err error) error {
 	if errors.Is(context.Cause(c.ctx), errIdle) {
 		return errIdle
@@ -150,7 +148,7 @@ func (c *connection) reason(err error) error {
 	return err
 }
 
-// connect asks for the stream; nil means that nothing is left of it.
+// connect asks for the stream; nil means that no events are left.
 func (s *Stream) connect(ctx context.Context) (*connection, error) {
 	q := url.Values{"sse": {"true"}, "after_sequence": {"now"}, "include_internal": {strconv.FormatBool(s.internal)}}
 	if s.after != host.StreamFromNow {
@@ -182,12 +180,12 @@ func (s *Stream) connect(ctx context.Context) (*connection, error) {
 	if resp.StatusCode == http.StatusNoContent {
 		return nil, nil
 	}
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, failureText)) // the status says enough if it breaks off
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, failureText)) // if the connection breaks, the status is enough
 	a := answer{resp.StatusCode, resp.Header, text}
 	return nil, a.failure()
 }
 
-// run reads connection after connection until the stream is over.
+// run reads connections, one after the other, until the stream ends.
 func (s *Stream) run(ctx context.Context, conn *connection) {
 	defer s.cancel()
 	for retries := 0; ; {
@@ -212,9 +210,8 @@ func (s *Stream) run(ctx context.Context, conn *connection) {
 	}
 }
 
-// reconnect tries until it has a connection, the stream turns out to be over
-// (io.EOF), the server refuses, or the retries are used up. cause is why the
-// last connection ended.
+// reconnect retries until it has a connection, the stream has ended (io.EOF), the server
+// refuses, or no retries are left. cause is why the last connection ended.
 func (s *Stream) reconnect(ctx context.Context, retries *int, cause error) (*connection, error) {
 	for {
 		if *retries >= s.c.opts.Retries {
@@ -254,9 +251,9 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// read reads a connection to its end. got tells whether an event came, over
-// whether the server ended the stream after a terminal event; err says why the
-// connection ended otherwise.
+// read reads a connection to its end. got reports whether an event arrived. over reports
+// whether the server ended the stream after a terminal event; otherwise err says why the
+// connection ended.
 func (s *Stream) read(ctx context.Context, conn *connection) (got, over bool, err error) {
 	last := false // whether the last event was terminal
 	for {
@@ -269,7 +266,7 @@ func (s *Stream) read(ctx context.Context, conn *connection) (got, over bool, er
 		case err != nil:
 			return got, false, conn.reason(err)
 		}
-		conn.idle.Stop() // a slow reader of ours is no silence of the server
+		conn.idle.Stop() // while our reader is slow, the server does not count as silent
 		var shown apiwire.Envelope
 		if err := json.Unmarshal(data, &shown); err != nil {
 			return got, false, fmt.Errorf("an event is not understood: %w", err)
@@ -288,7 +285,7 @@ func (s *Stream) read(ctx context.Context, conn *connection) (got, over bool, er
 	}
 }
 
-// next reads one event of the server-sent ones: its id and data.
+// next reads one server-sent event: its id and its data.
 func (c *connection) next() (seq uint64, data []byte, err error) {
 	for {
 		c.idle.Reset(c.patience)

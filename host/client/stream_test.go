@@ -15,8 +15,8 @@ import (
 	"github.com/weftrun/weft/host/client"
 )
 
-// threeEvents are a stream's events: one of the workflow's, an internal one
-// and the terminal one.
+// threeEvents are a stream's events: an event of the workflow, an internal event and the
+// terminal event.
 func threeEvents(t *testing.T) []host.StreamEvent {
 	return []host.StreamEvent{
 		{Seq: 4, Type: "Progress", Workflow: "w.x", Body: raw(t, `{"i":1,"text":"a\u2028b"}`)},
@@ -124,8 +124,8 @@ func TestEventsResume(t *testing.T) {
 	}
 }
 
-// script answers each request with the next text of server-sent events; an
-// answer that ends in "!" breaks off instead of ending, one in "~" stays open.
+// script answers each request with the next text of server-sent events. An answer that
+// ends in "!" breaks off instead of ending; one in "~" stays open.
 func script(answers ...string) http.Handler {
 	next := make(chan string, len(answers))
 	for _, a := range answers {

@@ -8,8 +8,8 @@ import (
 	"github.com/weftrun/weft/host/apiwire"
 )
 
-// Usage tells what a tenant has stored and used. Quotas that this version does not
-// know are left out.
+// Usage returns what a tenant has stored and used. It omits quotas that this version does
+// not know.
 func (c *Client) Usage(ctx context.Context, name string) (host.TenantUsage, error) {
 	var j apiwire.Usage
 	err := c.getJSON(ctx, "/tenants/"+url.PathEscape(name)+"/usage", nil, &j)

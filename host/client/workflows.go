@@ -16,14 +16,14 @@ func workflowOf(j *apiwire.Workflow) (info host.WorkflowInfo) {
 	return info
 }
 
-// Compose makes a workflow of plugins, or gives one settings; see
-// [host.Plugins]. changed is false when it is the same already. What it gives
-// says what the workflow is made of, and nothing about its events.
+// Compose composes a workflow of plugins, or changes the settings of a workflow; see
+// [host.Plugins]. changed is false if the workflow is already the same. The result
+// describes the workflow without its events.
 //
 // # Errors
 //
-// CodeInvalidPlugin with all Problems, CodeConflict, CodeInvalidArgument,
-// CodeTooLarge, CodePermissionDenied.
+// CodeInvalidPlugin with all Problems, CodeConflict, CodeInvalidArgument, CodeTooLarge,
+// CodePermissionDenied.
 func (c *Client) Compose(ctx context.Context, name string, composition host.Composition) (info host.WorkflowInfo, changed bool, err error) {
 	var put apiwire.Composition
 	put.Plugins, put.Flow = composition.Plugins, apiwire.Value(composition.Flow)
@@ -46,13 +46,13 @@ func (c *Client) Compose(ctx context.Context, name string, composition host.Comp
 	return workflowOf(&j), a.status == http.StatusCreated, nil
 }
 
-// Decompose removes a composed workflow; CodeConflict while runs hold it.
+// Decompose removes a composed workflow; CodeConflict while runs use it.
 func (c *Client) Decompose(ctx context.Context, name string) error {
 	_, err := c.want(ctx, http.StatusNoContent, request{method: http.MethodDelete, path: workflowPath(name)})
 	return err
 }
 
-// About reads what a workflow is made of, and nothing about its events.
+// About reads the description of a workflow without its events.
 func (c *Client) About(ctx context.Context, name string) (host.WorkflowInfo, error) {
 	var j apiwire.Workflow
 	if err := c.getJSON(ctx, workflowPath(name), nil, &j); err != nil {

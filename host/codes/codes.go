@@ -1,7 +1,7 @@
-// Package codes is the catalogue of error codes: where each one is met, what it means, and
-// what to do about it.
+// Package codes is the catalogue of error codes: where each code occurs, what it means,
+// and what to do about it.
 //
-// It must not know who makes an error, or how it is sent.
+// It does not depend on what causes an error, or on how it is sent.
 package codes
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/weftrun/weft/host/missing"
 )
 
-// Where says in what an error code is met.
+// Where says where an error code occurs.
 type Where string
 
 // The places of codes.
@@ -32,8 +32,8 @@ type Explanation struct {
 	Do    string
 }
 
-// Explain gives the explanations of a code, one for each place where it is met; none
-// for a code that is not weft's own, as those of failed steps may be.
+// Explain returns the explanations of a code, one for each place where it occurs; none
+// for a code that is not weft's own, such as the codes of steps.
 func Explain(code string) []Explanation {
 	var found []Explanation
 	for _, e := range explanations {
@@ -44,14 +44,14 @@ func Explain(code string) []Explanation {
 	return found
 }
 
-// ownRemedy is what to do about an error that a step gave itself, under whatever code.
+// ownRemedy is what to do about an error that a step returned itself, with any code.
 const ownRemedy = "The step returned this error itself: `weft logs ID` shows what it logged, `weft journal ID` shows its input; `weft retry ID` continues from this step."
 
 // Remedy says in a sentence or two what to do about a run that failed (InRun) or is
-// blocked (InBlocked) with a code. Where the message says that the step has tried to use
-// files, the network or a clock that waits, it is what to use instead. Of a code that is a
-// step's own it says where to look; that of a run is never "", but for one that somebody
-// cancelled.
+// blocked (InBlocked) with a code. If the message says that the step has tried to use
+// files, the network or a clock that waits, the remedy names the replacement. For a code
+// of a step's own it says where to look. It is never "" for a failed run, except if
+// somebody cancelled the run.
 func Remedy(where Where, code, message string) string {
 	if instead := missing.Hint(message); where == InRun && instead != "" {
 		return instead
@@ -68,8 +68,8 @@ func Remedy(where Where, code, message string) string {
 	return ""
 }
 
-// Explanations gives all of them: by place, in the order of the places above, then by
-// code.
+// Explanations returns all explanations: by place, in the order of the places above, then
+// by code.
 func Explanations() []Explanation {
 	places := []Where{InAnswer, InRun, InBlocked, InPlugin, InCall}
 	list := slices.Clone(explanations)
@@ -82,8 +82,8 @@ func Explanations() []Explanation {
 	return list
 }
 
-// explanations is the one table of what codes mean. A test holds it to the codes that
-// the host's packages use.
+// explanations is the only table of the meanings of codes. A test compares it with the
+// codes in the host's packages.
 var explanations = slices.Concat(answerCodes, runCodes, pluginCodes, callCodes)
 
 var answerCodes = []Explanation{
@@ -114,12 +114,12 @@ var runCodes = []Explanation{
 	{host.RunDeadlineExceeded, InRun, "An invocation was on a core for longer than `wall_time`.", "Look for an endless loop, split the work into steps, or raise the limit."},
 	{host.RunLimitExceeded, InRun, "An invocation, its run or its session exceeded a limit.", "The message names the limit: do less at a time, or ask the operator to raise the limit (docs/limits.md)."},
 	{host.RunInvalidOutput, InRun, "A step returned nothing, returned two results, or returned an event that it does not declare.", "Declare the type among those that the step emits, or return a declared type."},
-	{host.RunSchemaViolation, InRun, "An event or the state would have broken its schema.", "The message names the field and the rule."},
+	{string(host.CodeSchemaViolation), InRun, "An event or the state would have broken its schema.", "The message names the field and the rule."},
 	{host.RunTimeout, InRun, "The timeout of the workflow or of a step has passed.", "Set a longer timeout, or 0 for none; `weft retry` continues from the step that failed."},
 	{host.RunStalled, InRun, "Nothing was left to do: no step was working or waiting, no step accepts an event from outside, and no step had returned a stop event.", "The message names the last step that returned nothing: return an event there, or a stop event. Declare an event that comes from outside with the kind `human_response`."},
 	{"flow_failed", InRun, "A node of a flow failed for a reason without a code of its own.", "The message names the node; `on_error` and `retries` in the flow say what happens after a failure."},
 	{host.RunCancelled, InRun, "Somebody cancelled the run, or its parent was cancelled.", ""},
-	{host.RunPermissionDenied, InRun, "A resource that the step asked for is not granted.", "Ask the operator to grant it: docs/resources.md."},
+	{string(host.CodePermissionDenied), InRun, "A resource that the step asked for is not granted.", "Ask the operator to grant it: docs/resources.md."},
 	{"error", InRun, "A step returned an error without a code.", "Return an error with your own code, so that retry policies and people can tell it from others."},
 	{host.RunPanic, InRun, "A step panicked: an index out of range, a nil map, a division by zero, or a call of panic.", "The message is the panic's text, with its place if the language knows it; `weft journal ID` shows the input."},
 	{host.BlockedReplayMismatch, InBlocked, "At replay, a step made another call than the recorded one: its code is not the code that began.", "`weft migrate` moves the run to a version that fits; `weft retry --blocked` begins the step anew."},

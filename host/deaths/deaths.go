@@ -1,7 +1,7 @@
-// Package deaths has the words for how a server's process ended: what held a core then, and
-// which work is suspected.
+// Package deaths describes how a server's process ended: what held a core then, and which
+// work is suspected.
 //
-// It must not know how notes are kept, or how a suspicion is judged.
+// It does not depend on how notes are kept, or on how a suspicion is judged.
 package deaths
 
 // CoreKind says what kind of work holds a core.
@@ -19,20 +19,20 @@ type CoreNote struct {
 	Kind       CoreKind
 	Tenant     string
 	Session    string
-	Invocation uint64 // 0 of a load
-	Attempt    uint64 // likewise
+	Invocation uint64 // 0 for a load
+	Attempt    uint64 // 0 for a load
 	// Kept is how many calls of the attempt's record were durable when this life of the
-	// server took the attempt up: it grows if the attempt gets further in a life.
+	// server started the attempt. It increases if the attempt advances during a life.
 	Kept   uint64
 	Digest [8]byte // of the workflow's version: a hash
-	Step   [8]byte // of the step's name: likewise
-	// Calls is how many host calls the guest has made, Import the newest of them.
+	Step   [8]byte // hash of the step's name
+	// Calls is how many host calls the guest has made, Import the latest of them.
 	Calls  uint64
 	Import string
-	Burnt  uint64 // units, at the newest checkpoint
+	Burnt  uint64 // units, at the latest checkpoint
 }
 
-// CoreKey is what stays the same of a note over the lives of a server.
+// CoreKey is the part of a note that stays the same over the lives of a server.
 type CoreKey struct {
 	Kind       CoreKind
 	Tenant     string
@@ -41,7 +41,7 @@ type CoreKey struct {
 	Attempt    uint64
 }
 
-// Key is the note's key.
+// Key returns the note's key.
 func (n *CoreNote) Key() CoreKey {
 	return CoreKey{n.Kind, n.Tenant, n.Session, n.Invocation, n.Attempt}
 }
@@ -57,7 +57,7 @@ const (
 	PhaseClosed            // the server has ended cleanly
 )
 
-// DeathClass is what is known of why a process ended.
+// DeathClass is what is known about why a process ended.
 type DeathClass string
 
 // Classes of deaths. A kill from outside is unknown.
@@ -68,26 +68,26 @@ const (
 	DeathUnknown DeathClass = "unknown"
 )
 
-// Suspect is work that held a core when a process ended. Its note is of the newest
-// death at which the work was alone, or of the newest one if there was none.
+// Suspect is work that held a core when a process ended. Its note is from the latest
+// death at which the work was alone, or from the latest death if it was never alone.
 type Suspect struct {
 	CoreNote
 	Noted  uint32 // deaths at which the work held a core
-	Alone  uint32 // deaths at which nothing else did
+	Alone  uint32 // deaths at which no other work held a core
 	Hard   uint32 // deaths of Alone whose class is crash or memory
-	Same   uint32 // the newest deaths of Alone, all at one place
-	Blamed bool   // the work ends the process: for its like one death alone is enough
+	Same   uint32 // the latest deaths of Alone, if all were at one place
+	Blamed bool   // the work ends the process: for similar work, one death alone is enough
 }
 
-// Suspicion is what one life of a server hands to the next.
+// Suspicion is passed from one life of a server to the next.
 type Suspicion struct {
 	Suspects []Suspect
-	// MemoryDeaths are the times of the two newest deaths of class memory, the
-	// newest first, in Unix nanoseconds; 0: there was none.
+	// MemoryDeaths are the times of the two latest deaths of class memory, latest first,
+	// in Unix nanoseconds; 0: none.
 	MemoryDeaths [2]int64
 }
 
-// Death is how the process before ended.
+// Death says how the previous process ended.
 type Death struct {
 	Class DeathClass
 	Phase CorePhase

@@ -222,10 +222,8 @@ func (c *compiler) catch(st *step, target string) {
 
 func acceptsFailures(d *abi.StepDecl) bool {
 	for _, slot := range d.Accepts {
-		for _, typ := range slot.Types {
-			if typ == abi.TypeStepFailed {
-				return true
-			}
+		if slices.Contains(slot.Types, abi.TypeStepFailed) {
+			return true
 		}
 	}
 	return false

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/weftrun/weft/abi"
@@ -73,12 +74,7 @@ func (c *Correlation) inner(typ string) bool {
 	if c == nil {
 		return false
 	}
-	for _, other := range c.Inner {
-		if typ == other {
-			return true
-		}
-	}
-	return typ == c.Call || typ == c.Answer
+	return slices.Contains(c.Inner, typ) || typ == c.Call || typ == c.Answer
 }
 
 // field returns the correlation's field of an event, nil if the event does not have it.
@@ -163,7 +159,8 @@ func (w *waiter) called() (value string, ok bool) {
 // withdraw ends the invocations that were to answer a call.
 func (s *Session) withdraw(r *run, value string) {
 	c := r.graph.correlation
-	for inv, next := r.oldest, (*invocation)(nil); inv != nil; inv = next {
+	var next *invocation
+	for inv := r.oldest; inv != nil; inv = next {
 		// Ending an invocation unlinks it, so take its successor first.
 		next = inv.newer
 		s.visited++

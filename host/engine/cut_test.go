@@ -55,7 +55,7 @@ type rerun struct {
 	s     *Session
 	bases map[string]base
 	snaps map[uint64]snap
-	own   []*Entry // what the rerun itself decided
+	own   []*Entry // decided by the rerun itself
 }
 
 // snap is the snapshot of an atomic step: the state after a number of entries.

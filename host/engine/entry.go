@@ -67,7 +67,9 @@ const (
 	EntrySleep   EntryKind = 13
 	EntryPause   EntryKind = 14
 	EntryResume  EntryKind = 15
+
 	// Children: see child.go and message.go.
+
 	EntryChild      EntryKind = 16
 	EntryDelivered  EntryKind = 17
 	EntryChildEnded EntryKind = 18
@@ -75,13 +77,16 @@ const (
 
 	EntryQueue EntryKind = 20 // a start waits for its session's turn
 	EntryBegin EntryKind = 21 // the queued run that waited longest begins
+
 	// Resources: see resource.go.
+
 	EntryResource         EntryKind = 23
 	EntryResourceAnswered EntryKind = 24
 
 	EntryAnswerPart EntryKind = 31 // part of an answer, before the whole answer
 
 	// Snapshots: see adopt.go.
+
 	EntrySnapshot EntryKind = 26 // everything that the session holds
 	EntryFork     EntryKind = 27 // the first entry of a fork
 
@@ -363,9 +368,9 @@ type RetryPart struct {
 	Due int64 `cbor:"1,keyasint"` // when, Unix nanoseconds
 }
 
-// AttemptOpen is what an attempt's input is made of, beside what the session itself holds
-// (trigger, attempt number, last error). The journal keeps it, so that a change of the
-// server's configuration cannot change a replay.
+// AttemptOpen has the parts of an attempt's input that the session itself does not hold
+// (the session holds the trigger, the attempt number and the last error). The journal
+// keeps it, so that a change of the server's configuration cannot change a replay.
 type AttemptOpen struct {
 	Clock  int64       `cbor:"1,keyasint"`
 	Seed   [32]byte    `cbor:"2,keyasint"`

@@ -38,7 +38,7 @@ func (w *model) increment(path string) (answer, refusal string) {
 	return fmt.Sprint(w.state[path]), ""
 }
 
-// part is what the state has at a path and below.
+// part returns the values of the state at a path and below.
 func (w *model) part(path string) map[string]int64 {
 	out := map[string]int64{}
 	for at, n := range w.state {
@@ -49,8 +49,8 @@ func (w *model) part(path string) map[string]int64 {
 	return out
 }
 
-// commit replaces what is at a path and below, if it is what it was. Numbers
-// only grow, so what is equal has not changed.
+// commit replaces the values at a path and below, if they have not changed since. Numbers
+// only grow, so equal values have not changed.
 func (w *model) commit(path string, was, now map[string]int64) string {
 	if !maps.Equal(w.part(path), was) {
 		return conflict
@@ -161,7 +161,7 @@ func (w *model) waitFor(inv *modelInvocation, n uint64, req engine.WaitForEvent)
 	return w.ask(inv, n, req, wait, ask, need, found), ""
 }
 
-// inInbox finds the oldest event that is kept and fits a wait; -1: there is none.
+// inInbox finds the oldest kept event that fits a wait; -1: none.
 func (w *model) inInbox(inv *modelInvocation, typ string, need map[string]any) int {
 	return slices.IndexFunc(inv.run.inbox, func(e modelEmission) bool {
 		fits := e.event.Type == typ || inv.step.AcceptSubtypes && w.g.isA(e.event.Type, typ)
@@ -169,8 +169,8 @@ func (w *model) inInbox(inv *modelInvocation, typ string, need map[string]any) i
 	})
 }
 
-// ask begins a wait that is not refused; found is the event of the inbox that
-// answers it at once.
+// ask begins a wait that is not refused; found is the event of the inbox that answers it
+// at once.
 func (w *model) ask(inv *modelInvocation, n uint64, req engine.WaitForEvent, wait *modelWait, ask bool, need map[string]any, found int) string {
 	r := inv.run
 	answer := "suspended"
@@ -262,7 +262,7 @@ func (w *model) collect(inv *modelInvocation, req engine.CollectEvents) (answer,
 	return "collected" + showEvents(set), ""
 }
 
-// pick takes the oldest event of each type that is expected.
+// pick takes the oldest event of each expected type.
 func pick(events []abi.Event, expected []string) (set, rest []abi.Event) {
 	rest = slices.Clone(events)
 	for _, typ := range expected {

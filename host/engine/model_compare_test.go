@@ -19,14 +19,14 @@ type pair struct {
 	session  *engine.Session
 	model    *model
 	journal  []*engine.Entry
-	played   []func() string // the ticks, to be shown if need be
+	played   []func() string // the ticks, for a failure
 
 	mood    mood
 	now     int64
 	started uint64
 	fresh   int
 	guests  map[uint64]*guest
-	seen    map[string]uint64 // the invocation that an event came to, by step and event
+	seen    map[string]uint64 // the invocation that an event started, by step and event
 }
 
 func newPair(m *abi.Manifest) (*pair, error) {
@@ -229,7 +229,7 @@ func (p *pair) showOpen() []string {
 	for _, id := range p.session.Open() {
 		out = append(out, fmt.Sprint("open ", id))
 	}
-	for id := range p.model.invocations { // all that there were
+	for id := range p.model.invocations { // of all past invocations
 		if inv, ok := p.session.Invocation(id + 1); ok {
 			code := ""
 			if inv.LastError != nil {
@@ -302,7 +302,7 @@ func (w *model) showRuns() []string {
 	return append(out, fmt.Sprint(len(w.runs), " active, state ", w.state))
 }
 
-// lastGone is the run that ended last, unless its id is in use again.
+// lastGone returns the run that ended last, unless its id is in use again.
 func (w *model) lastGone() *modelRun {
 	if n := len(w.gone); n > 0 && w.run(w.gone[n-1].id) == nil {
 		return w.gone[n-1]

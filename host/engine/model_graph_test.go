@@ -6,13 +6,12 @@ import (
 	"github.com/weftrun/weft/abi"
 )
 
-// The model reads a manifest each time it wants to know something of it, by
-// walking all of it.
+// The model reads the whole manifest each time it needs a fact about it.
 
 // modelGraph is a workflow as the model sees it.
 type modelGraph struct{ m *abi.Manifest }
 
-// kindOf is the kind of a type, which it may have from what it extends.
+// kindOf returns the kind of a type, which it may inherit from the type that it extends.
 func (g modelGraph) kindOf(typ string) (kind abi.EventKind, known bool) {
 	if kind, base := abi.BaseKinds[typ]; base {
 		return kind, true
@@ -27,7 +26,7 @@ func (g modelGraph) kindOf(typ string) (kind abi.EventKind, known bool) {
 	return decl.Kind, true
 }
 
-// isA reports whether a type is another one or a subtype of it.
+// isA reports whether a type is another type or a subtype of it.
 func (g modelGraph) isA(typ, of string) bool {
 	if typ == of {
 		return true
@@ -72,7 +71,7 @@ func (g modelGraph) accepts(st *abi.StepDecl, typ string) bool {
 	return false
 }
 
-// fed reports whether some step takes what no step makes.
+// fed reports whether some step accepts a type that no step emits.
 func (g modelGraph) fed() bool {
 	for i := range g.m.Steps {
 		st := &g.m.Steps[i]
@@ -147,7 +146,7 @@ func (g modelGraph) inList(emit abi.Emit, typ string) bool {
 	return false
 }
 
-// listsFor gives the numbers of the list emits that may have all those types.
+// listsFor returns the numbers of the list emits that may have all those types.
 func (g modelGraph) listsFor(st *abi.StepDecl, events []abi.Event) []int {
 	var out []int
 	for i, emit := range st.Emits {
@@ -162,7 +161,7 @@ func (g modelGraph) listsFor(st *abi.StepDecl, events []abi.Event) []int {
 	return out
 }
 
-// catcherOf is the step that handles the failures of another, or nil.
+// catcherOf returns the step that handles the failures of another step, or nil.
 func (g modelGraph) catcherOf(st *abi.StepDecl) *abi.StepDecl {
 	for i := range g.m.Steps {
 		if slices.Contains(g.m.Steps[i].Catches, st.Name) {
@@ -177,8 +176,7 @@ func (g modelGraph) catcherOf(st *abi.StepDecl) *abi.StepDecl {
 	return nil
 }
 
-// allTypes are the types that are declared and those of the runtime's own that
-// every workflow has.
+// allTypes lists the declared types and the runtime's types that every workflow has.
 func (g modelGraph) allTypes() []string {
 	var out []string
 	for typ := range g.m.Events {
@@ -193,20 +191,20 @@ func (g modelGraph) allTypes() []string {
 	return out
 }
 
-// listEmitOf names a list emit: that of a step, and its number there.
+// listEmitOf names a list emit: its step, and its number there.
 type listEmitOf struct {
 	step string
 	emit int
 }
 
-// inside is what may happen inside of the collections that a list emit opens.
+// inside is what may happen in the collections that a list emit opens.
 type inside struct {
 	types, steps, collectors map[string]bool
 	around                   map[listEmitOf]bool // lists that may be open around it
 }
 
-// collectorsOf finds for each list emit the collectors that its branches may
-// come to. It follows every event from every list until nothing new comes.
+// collectorsOf finds for each list emit the collectors that its branches may reach. It
+// follows every event from every list until nothing new is found.
 func (g modelGraph) collectorsOf() map[listEmitOf][]string {
 	all := make(map[listEmitOf]*inside)
 	for i := range g.m.Steps {
@@ -238,7 +236,7 @@ func (g modelGraph) collectorsOf() map[listEmitOf][]string {
 	return out
 }
 
-// spread does one round of following for one list.
+// spread follows the events of one list once.
 func (g modelGraph) spread(all map[listEmitOf]*inside, name listEmitOf, in *inside) {
 	for typ, may := range in.types {
 		for i := range g.m.Steps {
@@ -252,7 +250,7 @@ func (g modelGraph) spread(all map[listEmitOf]*inside, name listEmitOf, in *insi
 			}
 		}
 	}
-	for around := range in.around { // a collector belongs to the collection around
+	for around := range in.around { // a collector belongs to the collection around it
 		for st := range in.collectors {
 			all[around].steps[st] = true
 		}

@@ -12,9 +12,9 @@ import (
 	"github.com/weftrun/weft/host/state"
 )
 
-// drawWorkflow draws a workflow that passes validation: every step may stop the
-// run, and what a step accepts an earlier one emits. Collectors that no list
-// leads to take single events instead.
+// drawWorkflow draws a workflow that passes validation: every step may stop the run, and
+// an earlier step emits what a step accepts. Collectors without a list take single events
+// instead.
 func drawWorkflow(rng *rand.Rand) *abi.Manifest {
 	m := &abi.Manifest{ABI: 1, Workflow: "random", Events: map[string]abi.EventDecl{
 		"Ask": {Kind: abi.KindInputRequired}, "Answer": {Kind: abi.KindHumanResponse}, "Yes": {Extends: "Answer"},
@@ -112,7 +112,7 @@ func drawRetry(rng *rand.Rand) *abi.RetryPolicy {
 	return p
 }
 
-// drawCatchers lets steps catch the failures of one step, of all, or both.
+// drawCatchers makes steps catch the failures of one step, of all, or both.
 func drawCatchers(rng *rand.Rand, m *abi.Manifest) {
 	add := func(name string, targets []string, all bool) {
 		st := abi.StepDecl{
@@ -134,7 +134,7 @@ func drawCatchers(rng *rand.Rand, m *abi.Manifest) {
 	}
 }
 
-// mend lets lonely collectors be none.
+// mend turns collectors without a list into steps that take single events.
 func mend(m *abi.Manifest) {
 	for range len(m.Steps) {
 		_, problems := engine.Compile(m)
@@ -148,16 +148,15 @@ func mend(m *abi.Manifest) {
 	}
 }
 
-// mood says what guests of a seed do most, in parts of a hundred.
+// mood says how often the guests of a seed do what, in percent.
 type mood struct{ finish, fail, wait int }
 
 func drawMood(rng *rand.Rand) mood {
 	return mood{finish: []int{25, 40, 60}[rng.IntN(3)], fail: []int{3, 12, 40}[rng.IntN(3)], wait: []int{10, 30, 70}[rng.IntN(3)]}
 }
 
-// guest is an attempt as the outside plays it: what it called when it was
-// suspended it calls again, and the next attempt mostly calls what the one
-// before did.
+// guest is an attempt as the outside plays it. After a suspension it repeats its call,
+// and the next attempt mostly repeats the calls of the previous one.
 type guest struct {
 	attempt, calls uint64
 	again          *engine.Call
@@ -165,7 +164,7 @@ type guest struct {
 	made, script   []engine.Request
 }
 
-// region is a value that was read to be replaced.
+// region is a value that was read for a replacement.
 type region struct {
 	path string
 	node *state.Node
@@ -284,7 +283,7 @@ func (p *pair) drawRequest(rng *rand.Rand, inv engine.Invocation, st *abi.StepDe
 	switch rng.IntN(9) {
 	case 0:
 		return engine.EditState{Edits: []abi.Edit{{Op: abi.OpIncrement, Path: paths[rng.IntN(3)], Value: abi.Raw{1}}}}
-	case 1: // a region is begun, or one that was is committed
+	case 1: // begin a region, or commit an open one
 		if len(g.bases) > 0 && rng.IntN(2) == 0 {
 			return p.drawCommit(g)
 		}
@@ -319,7 +318,7 @@ func (p *pair) drawWait(rng *rand.Rand, st *abi.StepDecl) engine.Request {
 	return wait
 }
 
-// emittable are mostly types that the step may send.
+// emittable returns mostly types that the step may send.
 func (p *pair) emittable(rng *rand.Rand, st *abi.StepDecl) []string {
 	var out []string
 	for _, emit := range st.Emits {
@@ -342,8 +341,7 @@ func (p *pair) begin(g *guest, path string) {
 	g.bases = append(g.bases, region{path: path, node: node, was: p.model.part(path)})
 }
 
-// drawCommit takes a region that was begun. Its new value has numbers that were
-// never there before.
+// drawCommit commits an open region. The new value has new numbers.
 func (p *pair) drawCommit(g *guest) engine.Request {
 	at, _ := state.ParsePath(g.bases[0].path)
 	p.fresh += 1000
@@ -360,7 +358,7 @@ func (p *pair) drawCommit(g *guest) engine.Request {
 
 func (p *pair) drawCollect(rng *rand.Rand, inv engine.Invocation) engine.Request {
 	ev := p.drawEvent(rng, append([]string{"T1", "Sub", abi.TypeStepFailed, "Nothing"}, p.types...))
-	ev.ID = uint64(rng.IntN(2) * rng.IntN(30)) // a forged one, mostly
+	ev.ID = uint64(rng.IntN(2) * rng.IntN(30)) // mostly a forged one
 	if len(inv.Trigger) > 0 && rng.IntN(4) > 0 {
 		own := inv.Trigger[rng.IntN(len(inv.Trigger))]
 		if ev.ID = own.ID; rng.IntN(6) > 0 {

@@ -7,10 +7,11 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/engine"
 )
 
-// takersOf finds who waits for an event: all who asked for a broadcast, and the
-// oldest of all, oldest first.
+// takersOf finds the waits for an event: all broadcast waits, and the oldest of the
+// others, oldest first.
 func (w *model) takersOf(r *modelRun, ev abi.Event, step string, but []*modelInvocation) []*modelInvocation {
 	var waiting []*modelInvocation
 	for _, inv := range r.invocations {
@@ -45,7 +46,7 @@ func meets(ev abi.Event, need map[string]any) bool {
 	return true
 }
 
-// number makes equal what is equal: 1 and 1.0.
+// number makes equal numbers identical: 1 and 1.0.
 func number(v any) any {
 	if f, ok := v.(float64); ok && f == math.Trunc(f) {
 		return int64(f)
@@ -156,8 +157,8 @@ func (w *model) join(r *modelRun, st *abi.StepDecl, e modelEmission) {
 	w.invoke(r, st, trigger, e.in, lineage)
 }
 
-// overflows reports whether some of these events would have to be kept beyond
-// the bound of the inbox.
+// overflows reports whether keeping some of these events would exceed the limit of the
+// inbox.
 func (w *model) overflows(r *modelRun, events []abi.Event, step string, in *modelCollection) bool {
 	kept := len(r.inbox)
 	var served []*modelInvocation
@@ -180,7 +181,7 @@ func (w *model) overflows(r *modelRun, events []abi.Event, step string, in *mode
 	return kept > len(r.inbox) && kept > r.limits.InboxEvents
 }
 
-// settle tells of what came of a tick for a run that goes on.
+// settle applies the effects of a tick to a run that continues.
 func (w *model) settle(r *modelRun, mayBeIdle bool) {
 	if !slices.Contains(w.runs, r) {
 		return
@@ -214,7 +215,7 @@ func (w *model) settle(r *modelRun, mayBeIdle bool) {
 	}
 }
 
-// keeps is what the record says of the inbox.
+// keeps returns the inbox in the form of the record.
 func (r *modelRun) keeps() []host.Kept {
 	var out []host.Kept
 	if r.status != "running" {
@@ -224,10 +225,10 @@ func (r *modelRun) keeps() []host.Kept {
 		out = append(out, host.Kept{Type: e.event.Type, Step: e.step})
 	}
 	slices.SortStableFunc(out, func(a, b host.Kept) int { return strings.Compare(a.Type, b.Type) })
-	return out[:min(len(out), host.MaxWaitingFor)]
+	return out[:min(len(out), engine.MaxWaitingFor)]
 }
 
-// timerOf is when one of the timers of an invocation is due.
+// timerOf returns when one of the timers of an invocation is due.
 func (w *model) timerOf(inv *modelInvocation, what ...string) int64 {
 	for _, t := range w.timers {
 		if t.inv == inv && slices.Contains(what, t.what) {
@@ -237,7 +238,7 @@ func (w *model) timerOf(inv *modelInvocation, what ...string) int64 {
 	return 0
 }
 
-// idle: only the outside can move the run.
+// idle reports whether only the outside can continue the run.
 func (w *model) idle(r *modelRun) bool {
 	for _, inv := range r.invocations {
 		if inv.waiting == nil {
@@ -247,7 +248,7 @@ func (w *model) idle(r *modelRun) bool {
 	return true
 }
 
-// waitingNow is what the record says of what a run waits for.
+// waitingNow returns what a run waits for in the form of the record.
 func (w *model) waitingNow(r *modelRun) []host.Waiting {
 	var waits []*modelInvocation
 	for _, inv := range r.invocations {
@@ -288,5 +289,5 @@ func (w *model) waitingNow(r *modelRun) []host.Waiting {
 			}
 		}
 	}
-	return out[:min(len(out), host.MaxWaitingFor)]
+	return out[:min(len(out), engine.MaxWaitingFor)]
 }

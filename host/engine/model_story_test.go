@@ -35,7 +35,7 @@ func TestWriteStories(t *testing.T) {
 		timeout := []int64{0, 60}[rng.IntN(2)]
 		for range 10 + rng.IntN(60) {
 			w.step(rng, timeout)
-			w.due() // a host does not wait with what is due at once
+			w.due() // a host fires due timers at once
 		}
 		w.write(seed)
 	}
@@ -47,7 +47,7 @@ type storyWriter struct {
 	want strings.Builder
 }
 
-// step draws a tick that a host can be brought to, and plays it.
+// step draws a tick that can be caused in a host, and plays it.
 func (w *storyWriter) step(rng *rand.Rand, timeout int64) {
 	p := w.p
 	now := p.now
@@ -79,7 +79,7 @@ func (w *storyWriter) step(rng *rand.Rand, timeout int64) {
 	}
 }
 
-// timers lets time go on to the next timer, sometimes.
+// timers sometimes advances the time to the next timer.
 func (w *storyWriter) timers(rng *rand.Rand) {
 	p := w.p
 	at := p.session.NextTimer()
@@ -111,7 +111,7 @@ func (w *storyWriter) finish(t engine.Finish) {
 		}
 		out = "[" + strings.TrimSpace(out) + "]"
 	case len(o.Events) > 1:
-		return // no output says that
+		return // no output can express that
 	case len(o.Events) == 0:
 		out = "null"
 	default:
@@ -189,7 +189,7 @@ func jsonOf(raw abi.Raw) string {
 	return string(out)
 }
 
-// play does the tick and writes down what the readers of histories look at.
+// play plays the tick and writes down its outcome as readers of histories see it.
 func (w *storyWriter) play(t engine.Tick, line string) {
 	p := w.p
 	before := len(p.journal)

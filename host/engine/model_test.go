@@ -25,11 +25,11 @@ type model struct {
 	runs     []*modelRun   // active
 	gone     []*modelRun   // ended
 	timers   []*modelTimer // in the order in which they were set
-	stands   uint64        // how often an invocation began to stand still
+	stands   uint64        // how often an invocation was suspended
 	// What was numbered so far.
 	events, invocations, waits, seats uint64
 
-	out []string // what the tick published and commanded
+	out []string // what the tick has published and commanded
 }
 
 type modelHandler struct {
@@ -44,9 +44,9 @@ type modelRun struct {
 	limits  host.Limits
 	timeout int64
 	begun   int64
-	silent  string // the step that gave nothing last
+	silent  string // the last step that returned nothing
 	last    string // that ended last
-	work    bool   // its timeout counts only while somebody runs
+	work    bool   // its timeout counts only while an attempt runs
 
 	status, code string
 	paused       bool
@@ -66,8 +66,8 @@ type modelRun struct {
 	unhandled   []modelEmission
 }
 
-// modelCollection is what a list emit opens. Who is alive in it is counted when
-// it matters.
+// modelCollection is a collection that a list emit opens. Its live invocations are
+// counted when necessary.
 type modelCollection struct {
 	parent     *modelCollection
 	collectors []*modelCollector
@@ -104,9 +104,9 @@ type modelInvocation struct {
 	start   int64
 	worker  int
 	seat    uint64
-	midway  bool // queued in mid-attempt
+	midway  bool // queued in the middle of an attempt
 
-	stood       uint64 // the order in which invocations began to stand still
+	stood       uint64 // the order in which invocations were suspended
 	since       int64
 	suspendedAt uint64 // call
 	waiting     *modelWait
@@ -114,7 +114,7 @@ type modelInvocation struct {
 	slept       uint64 // call whose sleep is over
 	waits       []*modelWait
 	collects    []*modelCollect
-	fresh       int // events of this attempt's collects that are not of the trigger
+	fresh       int // events of this attempt's collects that are not in the trigger
 }
 
 type modelWait struct {
@@ -129,7 +129,7 @@ type modelWait struct {
 	late      uint64
 }
 
-// modelCollect is a collect_events that an invocation made.
+// modelCollect is a call of collect_events by an invocation.
 type modelCollect struct {
 	buffer string
 	given  uint64
@@ -170,7 +170,7 @@ func (w *model) run(id string) *modelRun {
 
 func (r *modelRun) held() bool { return r.paused || r.blocked != "" }
 
-// publish says what goes to the stream.
+// publish records an event of the stream.
 func (w *model) publish(r *modelRun, typ string, body any) {
 	w.say("%s %d %s %v", r.handler.id, r.handler.next, typ, normal(body))
 	r.handler.next++
@@ -198,12 +198,12 @@ func (w *model) drop(unwanted func(t *modelTimer) bool) {
 	w.timers = slices.DeleteFunc(w.timers, unwanted)
 }
 
-// rests reports whether no time counts against a deadline, as nobody runs.
+// rests reports whether time does not count toward a deadline, because no attempt runs.
 func (w *model) rests(t *modelTimer) bool {
 	return t.what == "deadline" && t.run.work && !slices.ContainsFunc(t.run.invocations, func(inv *modelInvocation) bool { return inv.where == "running" })
 }
 
-// advance lets time pass up to a tick.
+// advance advances the time to a tick.
 func (w *model) advance(now int64) {
 	for _, t := range w.timers {
 		if w.rests(t) && !t.stopped {
@@ -213,7 +213,7 @@ func (w *model) advance(now int64) {
 	w.now = max(now, w.now)
 }
 
-// nextTimer is the one that fires first.
+// nextTimer returns the timer that fires first.
 func (w *model) nextTimer() *modelTimer {
 	var next *modelTimer
 	for _, t := range w.timers {
@@ -272,7 +272,7 @@ func (w *model) seat(inv *modelInvocation) {
 	w.say("attempt %d", inv.id)
 }
 
-// refill gives free workers of a step to those who wait longest.
+// refill gives free workers of a step to the invocations that have waited longest.
 func (w *model) refill(r *modelRun, st *abi.StepDecl) {
 	for len(r.queues[st.Name]) > 0 && len(w.running(r, st)) < workersOf(st) && !r.held() {
 		next := r.queues[st.Name][0]
@@ -281,7 +281,7 @@ func (w *model) refill(r *modelRun, st *abi.StepDecl) {
 	}
 }
 
-// leave ends an attempt, wherever it stands.
+// leave ends an attempt, in whatever place.
 func (w *model) leave(inv *modelInvocation, output string) {
 	w.drop(func(t *modelTimer) bool { return t.inv == inv })
 	where := inv.where
@@ -296,7 +296,7 @@ func (w *model) leave(inv *modelInvocation, output string) {
 	}
 }
 
-// forget takes an ended invocation out, and closes what it was the last one in.
+// forget removes an ended invocation, and closes collections that it leaves empty.
 func (w *model) forget(inv *modelInvocation) {
 	inv.run.invocations = slices.DeleteFunc(slices.Clone(inv.run.invocations), func(o *modelInvocation) bool { return o == inv })
 	inv.run.last = inv.step.Name
@@ -312,13 +312,13 @@ func (w *model) suspend(inv *modelInvocation, n uint64, wait *modelWait) {
 	w.refill(inv.run, inv.step)
 }
 
-// stand notes since when an invocation stands still, and after whom.
+// stand records when an invocation was suspended, and its order.
 func (w *model) stand(inv *modelInvocation) {
 	w.stands++
 	inv.stood, inv.since = w.stands, w.now
 }
 
-// wake lets a suspended attempt go on.
+// wake continues a suspended attempt.
 func (w *model) wake(inv *modelInvocation) {
 	w.drop(func(t *modelTimer) bool { return t.inv == inv && !t.servingTime() })
 	inv.waiting, inv.midway = nil, true
@@ -342,7 +342,8 @@ func (r *modelRun) alive(c *modelCollection) int {
 	return n
 }
 
-// closeIfEmpty closes a collection in which nobody is alive, and those around.
+// closeIfEmpty closes a collection without live invocations, and the collections around
+// it.
 func (w *model) closeIfEmpty(r *modelRun, c *modelCollection) {
 	if c == r.outermost || r.alive(c) > 0 {
 		return

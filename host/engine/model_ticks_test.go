@@ -10,8 +10,8 @@ import (
 	"github.com/weftrun/weft/host/engine"
 )
 
-// What ticks come to in the model. Each gives an answer as text and the code of
-// a refusal, "" for none.
+// The effects of ticks in the model. Each method returns an answer as text and the code
+// of a refusal, "" for none.
 
 const (
 	stale    = "stale"
@@ -131,7 +131,7 @@ func (w *model) post(t engine.PostEvent) (answer, refusal string) {
 	return answer, ""
 }
 
-// deliveryOf says to whom a posted event is about to go.
+// deliveryOf returns how a posted event will be delivered.
 func (w *model) deliveryOf(r *modelRun, ev abi.Event, step string) string {
 	var to []string
 	for _, inv := range w.takersOf(r, ev, step, nil) {
@@ -230,7 +230,7 @@ func (w *model) resume(r *modelRun) string {
 	return ""
 }
 
-// open finds an attempt that may do something.
+// open finds an attempt that is open.
 func (w *model) open(id, attempt uint64) *modelInvocation {
 	for _, r := range w.runs {
 		for _, inv := range r.invocations {
@@ -304,7 +304,7 @@ func (w *model) badOutput(inv *modelInvocation, out abi.StepOutput) string {
 	return ""
 }
 
-// collectionFor is the one that a result's events are in.
+// collectionFor returns the collection of the events in a result.
 func (w *model) collectionFor(inv *modelInvocation, out abi.StepOutput) *modelCollection {
 	if !out.List {
 		return inv.in
@@ -335,7 +335,7 @@ func (w *model) emit(inv *modelInvocation, out abi.StepOutput) {
 	}
 }
 
-// admit counts events; a run that makes too many fails.
+// admit counts events; a run that emits too many fails.
 func (w *model) admit(inv *modelInvocation, n int) bool {
 	r := inv.run
 	if r.routed+n > r.limits.RunEvents {
@@ -412,7 +412,7 @@ func recoveries(st *abi.StepDecl) uint64 {
 	return *st.MaxRecoveries
 }
 
-// inputOf is what a failure says of its trigger.
+// inputOf returns the trigger in the form of a failure.
 func inputOf(inv *modelInvocation) any {
 	var all []any
 	for _, ev := range inv.trigger {
@@ -424,7 +424,7 @@ func inputOf(inv *modelInvocation) any {
 	return all[0]
 }
 
-// retries reads the parts of a policy that the generator draws.
+// retries evaluates the policies that the generator draws.
 func retries(inv *modelInvocation, code, message string, now int64) (delay int64, again bool) {
 	p := inv.step.Retry
 	if p == nil {

@@ -61,7 +61,8 @@ func (s *Session) noteRan(workflow, version string) {
 	if len(kept) == maxRan {
 		kept = kept[:copy(kept, kept[1:])]
 	}
-	s.ran = append(kept, ranVersion{workflow, version})
+	kept = append(kept, ranVersion{workflow, version})
+	s.ran = kept
 }
 
 // savedRan is a workflow that has run in the session, as a snapshot has it.

@@ -30,7 +30,7 @@ type player struct {
 	keepAll  bool // keep a session for every snapshot, not only for the newest
 }
 
-// base is what a begin keeps for a commit.
+// base is the value of a begin, for a later commit.
 type base struct {
 	path state.Path
 	node *state.Node

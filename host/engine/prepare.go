@@ -11,7 +11,7 @@ import (
 
 // ErrMoved refuses a change that was prepared on a state that the session no longer has.
 // The caller must prepare the change again.
-var ErrMoved = errors.New("the state has moved on since the change was prepared")
+var ErrMoved = errors.New("the state has changed since the change was prepared")
 
 // Prepared is an edit or a commit that was worked out before its tick, so that the
 // session is not blocked meanwhile. It is immutable.

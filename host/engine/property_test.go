@@ -117,7 +117,7 @@ type walk struct {
 	journal []*Entry
 }
 
-// scope is what a collection belongs to: a run before its clean-up, or in its clean-up.
+// scope is the phase of a collection: its run before its clean-up, or in its clean-up.
 type scope struct {
 	run    *run
 	ending *ending

@@ -323,7 +323,8 @@ type runLoader struct {
 }
 
 func (l *runLoader) all(saved *savedRun) error {
-	r, err := l.r, error(nil)
+	r := l.r
+	var err error
 	kind := timerDeadline
 	if r.ending != nil {
 		kind = timerGrace

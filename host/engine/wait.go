@@ -111,7 +111,7 @@ func readRequirement(raw abi.Raw) (requirement, error) {
 // shownRequirements returns the requirements as the run's record shows them.
 func shownRequirements(raw abi.Raw) string {
 	text, err := abi.ToJSON(raw)
-	if err != nil || len(raw) == 0 || len(text) > host.MaxRequirements || string(text) == "{}" {
+	if err != nil || len(raw) == 0 || len(text) > maxRequirements || string(text) == "{}" {
 		return ""
 	}
 	return string(text)
@@ -316,11 +316,17 @@ func (s *Session) answerWaiters(r *run, ev abi.Event, step string) bool {
 	return len(takers) > 0
 }
 
+// Bounds of what a run's record says about waits.
+const (
+	MaxWaitingFor   = 20      // entries; of kept events too
+	maxRequirements = 1 << 10 // bytes of one requirement
+)
+
 // waitingFor returns what the run's record says about what the run waits for: the waits
 // of its steps and, if the run is idle, the answers of people that steps accept.
 func (r *run) waitingFor(idle bool, now int64) []host.Waiting {
 	var out []host.Waiting
-	for at := r.standing.Front(); at != nil && len(out) < host.MaxWaitingFor; at = at.Next() {
+	for at := r.standing.Front(); at != nil && len(out) < MaxWaitingFor; at = at.Next() {
 		inv := at.Value.(*invocation)
 		on := inv.suspended
 		if on != nil && on.waiter != nil && r.graph.correlation.inner(on.waiter.typ) {
@@ -333,7 +339,7 @@ func (r *run) waitingFor(idle bool, now int64) []host.Waiting {
 	if !idle {
 		return out
 	}
-	for _, wait := range r.graph.answers[:min(len(r.graph.answers), host.MaxWaitingFor-len(out))] {
+	for _, wait := range r.graph.answers[:min(len(r.graph.answers), MaxWaitingFor-len(out))] {
 		// Keep the time of an earlier record: the run has been waiting since then.
 		wait.Since = now
 		for _, before := range r.rec.WaitingFor {
@@ -473,7 +479,7 @@ func (r *run) kept() []host.Kept {
 	var out []host.Kept
 	for _, typ := range sortedKeys(r.inbox.byType) {
 		for _, e := range r.inbox.byType[typ] {
-			if len(out) == host.MaxWaitingFor {
+			if len(out) == MaxWaitingFor {
 				return out
 			}
 			out = append(out, host.Kept{Type: typ, Step: e.step})

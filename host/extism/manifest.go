@@ -115,7 +115,7 @@ func Read(wasm []byte, functions []Function, imported []string) (*Plugin, []host
 	text := []byte("{}")
 	for i, other := range manifests {
 		if i > 0 && !bytes.Equal(other, text) {
-			r.add(problemManifest, "", "the module has a manifest already, and another one was given: leave it out, or build the module without (its custom section %s)", abi.SectionManifest)
+			r.add(problemManifest, "", "the module has a manifest already, and a second one was given: leave it out, or build the module without one (its custom section %s)", abi.SectionManifest)
 			return nil, r.problems
 		}
 		text = other

@@ -144,7 +144,7 @@ func (d *driver) parallel(n *Node, sc *scope) (output, error) {
 	}
 	answers := make([]map[string]any, len(n.Steps))
 	begun := 0
-	for got := 0; got < len(n.Steps); got++ {
+	for got := range n.Steps {
 		for ; begun < len(n.Steps) && begun-got < most; begun++ {
 			if err := d.begin(n, sc, group, begun); err != nil {
 				return output{}, err

@@ -300,7 +300,8 @@ func (d *driver) branch(have map[string]any) (abi.StepOutput, error) {
 	sc := &scope{input: have["input"], additional: have["additional_data"], content: have["previous_step_content"]}
 	sc.outputs, _ = have["previous_step_outputs"].(map[string]any)
 	answer := map[string]any{FieldCall: have[FieldCall], "group": have["group"], "branch": have["branch"]}
-	o, err := output{}, error(nil)
+	var o output
+	var err error
 	from, isStretch := have[fieldFrom].(int64)
 	if isStretch {
 		err = d.stretched(n, sc, from, answer)

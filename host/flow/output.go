@@ -2,6 +2,7 @@ package flow
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -116,9 +117,7 @@ func (s *scope) after(o *output) *scope {
 	next := *s
 	next.content = o.deepest().content // a container's own content is for people
 	next.outputs = make(map[string]any, len(s.outputs)+1)
-	for name, v := range s.outputs {
-		next.outputs[name] = v
-	}
+	maps.Copy(next.outputs, s.outputs)
 	next.outputs[o.name] = o.value()
 	return &next
 }

@@ -2,6 +2,7 @@ package flow
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/weftrun/weft/abi"
 )
@@ -49,9 +50,7 @@ var emptyRequest = []byte{0x80}
 // other value, over wins. Neither map is changed.
 func overlaid(under, over map[string]any) map[string]any {
 	out := make(map[string]any, len(under)+len(over))
-	for key, v := range under {
-		out[key] = v
-	}
+	maps.Copy(out, under)
 	for key, v := range over {
 		below, isMap := out[key].(map[string]any)
 		above, both := v.(map[string]any)

@@ -3,6 +3,7 @@ package flow
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"time"
 
@@ -55,9 +56,7 @@ func (d *driver) asks(n *Node, kind string, q *Question, more map[string]any, ti
 	if q.Message == "" {
 		ask["prefix"] = prompts[kind] + " " + n.Name + "? "
 	}
-	for name, v := range more {
-		ask[name] = v
-	}
+	maps.Copy(ask, more)
 	if q.Schema != nil {
 		ask["schema"] = q.Schema
 	}

@@ -3,6 +3,7 @@ package flow
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/weftrun/weft/abi"
@@ -29,9 +30,7 @@ func (d *driver) sequence(nodes []*Node, sc *scope) ([]output, error) {
 // tell writes an event of a node to the run's stream.
 func (d *driver) tell(typ string, n *Node, more map[string]any) error {
 	v := map[string]any{"node": n.Path, "name": n.Name, "type": string(n.Kind)}
-	for name, field := range more {
-		v[name] = field
-	}
+	maps.Copy(v, more)
 	raw, err := body(v)
 	if err != nil {
 		raw, err = body(map[string]any{"node": n.Path, "name": n.Name, "type": string(n.Kind)})
@@ -290,9 +289,7 @@ func (d *driver) test(n *Node, t *Test, sc *scope, more map[string]any) (any, er
 	if n.Kind == KindRouter {
 		vars[varChoices] = choices(n)
 	}
-	for name, v := range more {
-		vars[name] = v
-	}
+	maps.Copy(vars, more)
 	m := d.meter()
 	v, err := t.expr.evaluate(m, vars)
 	if ended := d.pay(m); ended != nil {
@@ -307,9 +304,7 @@ func (d *driver) test(n *Node, t *Test, sc *scope, more map[string]any) (any, er
 // ask calls a function that makes a decision.
 func (d *driver) ask(n *Node, function string, sc *scope, more map[string]any) (any, error) {
 	in := sc.event("")
-	for name, v := range more {
-		in[name] = v
-	}
+	maps.Copy(in, more)
 	if n.Kind == KindRouter {
 		in[varChoices] = choices(n)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host/engine"
@@ -155,6 +156,34 @@ func TestAtomicStepHasTheStateToItselfAfterLosses(t *testing.T) {
 	}
 }
 
+// Time in which an atomic step that has the state to itself waits for its run token does
+// not count.
+func TestAtomicStepsTimeIsWithoutWaiting(t *testing.T) {
+	w := atomicWorld(t)
+	open := engine.AttemptOpen{Limits: limit.Default()}
+	open.Limits.RegionTime = time.Second
+	a := w.attempt(open, nil)
+	for range 3 {
+		a.Lost()
+	}
+	a.Restart()
+	a.Idle(time.Hour) // it has nothing to itself yet
+	g := &guest{a: a}
+	now := func() error { _, err := g.call(abi.ImportNow, value([]any{})); return err }
+	if err := now(); err != nil {
+		t.Fatal(err)
+	}
+	w.clock += int64(time.Hour)
+	a.Idle(time.Hour)
+	if err := now(); err != nil {
+		t.Fatal(err)
+	}
+	w.clock += int64(2 * time.Second)
+	if err := now(); err == nil || !strings.Contains(err.Error(), "region_time") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // The work that an atomic step keeps until its end is bounded.
 func TestAtomicStepIsBounded(t *testing.T) {
 	w := atomicWorld(t)
@@ -162,7 +191,8 @@ func TestAtomicStepIsBounded(t *testing.T) {
 	open.Limits.RecordBytes = 64 << 10
 	g := &guest{a: w.attempt(open, nil)}
 	var err error
-	for range 1000 {
+	made := 0
+	for ; made < 1000; made++ {
 		if _, err = g.call(abi.ImportWriteStream, value([]any{[]any{"Note", map[string]any{"text": strings.Repeat("x", 2000)}}})); err != nil {
 			break
 		}
@@ -170,5 +200,8 @@ func TestAtomicStepIsBounded(t *testing.T) {
 	var limit *hostcall.LimitError
 	if !errors.As(err, &limit) || !strings.Contains(limit.Error(), "record_bytes") {
 		t.Errorf("%v, want the limit record_bytes", err)
+	}
+	if most := open.Limits.RecordBytes / 2000; made > most { // their record has hashes, but the step keeps them whole
+		t.Errorf("%d events are kept, at most %d fit", made, most)
 	}
 }

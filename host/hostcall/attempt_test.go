@@ -30,6 +30,7 @@ type world struct {
 	rival  func()
 	parked bool
 	wanted bool // the attempt asked for the write ticket
+	ended  int  // times that the attempt gave the write ticket back
 }
 
 const manifest = `{"abi": 1, "workflow": "w",
@@ -128,7 +129,7 @@ func (w *world) Begin(p state.Path, want bool) (*state.Node, bool, error) {
 	n, ok := state.Get(w.eng.State(), p)
 	return n, ok, nil
 }
-func (w *world) End()         {}
+func (w *world) End()         { w.ended++ }
 func (w *world) Atomic() bool { return w.inv.Atomic }
 func (w *world) Try(m *work.Meter, root *state.Node, req engine.Request) (engine.Tried, error) {
 	p, err := w.prepare(m, root, req)

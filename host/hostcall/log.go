@@ -45,7 +45,8 @@ func constant(value abi.Raw, err error) abi.Raw {
 }
 
 // Advise logs that the guest tried to use something that is missing. It implements
-// host.Adviser. Before the last effect the log has the line already.
+// host.Adviser. Up to the last recorded effect, a replay logs nothing: the log already has
+// the line.
 func (a *Attempt) Advise(m missing.Thing) {
 	if a.n >= a.lastEffect {
 		_ = a.keepLog(engine.LogRecord{Level: int64(slog.LevelWarn), Message: m.Instead(), Attrs: hostSource})

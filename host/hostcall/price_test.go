@@ -206,6 +206,65 @@ func TestCommitThatIsStoppedIsMadeAgain(t *testing.T) {
 	}
 }
 
+// asksAll is a workflow whose step may make every host call.
+const asksAll = `{"abi": 1, "workflow": "w", "resources": [{"name": "crm", "kind": "http"}], "events": {"Side": {}, "Note": {}},
+	"steps": [{"name": "s", "accepts": ["StartEvent"], "emits": ["StopEvent", "Side"], "waits": ["HumanResponseEvent"]},
+	          {"name": "side", "accepts": ["Side"], "emits": ["StopEvent"]}]}`
+
+// Every host call has its price, for its kind and its size: with a text of 3 bytes and of
+// 1,003. A change of a price is a change of what attempts pay that have begun: it needs a
+// new number of [state.Prices].
+func TestPriceOfEachCall(t *testing.T) {
+	event := func(typ string) func(text string) any {
+		return func(text string) any { return []any{typ, map[string]any{"x": text}} }
+	}
+	side, note := event("Side"), event("Note")
+	for _, tt := range []struct {
+		im          abi.Import
+		req         func(text string) any
+		short, long uint64
+	}{
+		{abi.ImportStateGet, func(x string) any { return []any{"none", x} }, 227, 6740},
+		{abi.ImportStateEdit, func(x string) any { return []any{[]any{"set", "a", x}} }, 10_412, 17_426},
+		{abi.ImportStateBegin, func(string) any { return []any{""} }, 160, 160},
+		{abi.ImportStateCommit, func(x string) any { return []any{map[string]any{"a": x}} }, 8270, 15_284},
+		{abi.ImportStateAbort, func(string) any { return []any{} }, 66, 66},
+		{abi.ImportSendEvent, func(x string) any { return []any{side(x)} }, 11_268, 18_783},
+		{abi.ImportCollect, func(x string) any { return []any{side(x), []any{"Side"}} }, 11_482, 23_005},
+		{abi.ImportCollect, func(x string) any { return []any{side(x), []any{"Side", "Side"}} }, 10_930, 17_418},
+		{abi.ImportWait, func(x string) any {
+			return map[string]any{"type": "HumanResponseEvent", "requirements": map[string]any{"x": x}}
+		}, 1737, 84_357},
+		{abi.ImportWriteStream, func(x string) any { return []any{note(x)} }, 10_068, 17_583},
+		{abi.ImportRunWorkflow, func(x string) any {
+			return map[string]any{"workflow": "kid", "event": side(x)}
+		}, 9787, 16_267},
+		{abi.ImportResource, func(x string) any { return []any{"crm", "add", x} }, 6932, 15_449},
+		{abi.ImportSleep, func(string) any { return []any{5} }, 727, 727},
+		{abi.ImportNow, func(string) any { return []any{} }, 72, 72},
+		{abi.ImportRandom, func(x string) any { return []any{len(x)} }, 145, 5158},
+		{abi.ImportLog, func(x string) any { return []any{0, x} }, 1110, 5619},
+	} {
+		price := func(size int) uint64 {
+			w := newWorldOf(t, asksAll)
+			a := w.attempt(priced(), nil)
+			a.Afford(1e12, nil)
+			if tt.im == abi.ImportStateCommit || tt.im == abi.ImportStateAbort {
+				if _, status, _, err := a.Call(abi.ImportStateBegin, value([]any{""}), 0); err != nil || status != abi.StatusOK {
+					t.Fatal(status, err)
+				}
+			}
+			a.Afford(1e12, func(uint64) error { return nil })
+			// Some calls suspend the guest, or need what only a whole host has. They pay before.
+			_, _, _, _ = a.Call(tt.im, value(tt.req(strings.Repeat("x", size))), 0)
+			return a.Charged()
+		}
+		if short, long := price(3), price(1003); short != tt.short || long != tt.long {
+			t.Errorf("%s costs %d and %d units, want %d and %d", tt.im, short, long, tt.short, tt.long)
+		}
+	}
+}
+
 // generate draws a host call of any kind and shape.
 func generate(r *rand.Rand) (abi.Import, any) {
 	var draw func(depth int) any

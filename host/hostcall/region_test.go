@@ -188,3 +188,63 @@ func TestRegionTimeIsWithoutWaiting(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 }
+
+// What the call costs that opens an edit is not part of the edit: a guest that begins with a
+// large value has as much left as any other.
+func TestRegionFuelIsWithoutTheBegin(t *testing.T) {
+	w := newWorld(t)
+	large := map[string]any{"l": make([]any, 20_000)}
+	if _, err := w.reduce(engine.Call{Invocation: w.invID, Attempt: 1, N: 1, Request: engine.EditState{Edits: []abi.Edit{{Op: abi.OpMerge, Value: value(large)}}}}); err != nil {
+		t.Fatal(err)
+	}
+	open := priced()
+	open.Limits.RegionFuel = 50_000
+	a := w.attempt(open, nil)
+	a.Afford(1e12, func(uint64) error { return nil })
+	if _, status, _, err := a.Call(abi.ImportStateBegin, value([]any{""}), 0); err != nil || status != abi.StatusOK {
+		t.Fatal(status, err)
+	}
+	if a.Charged() < 100_000 {
+		t.Fatalf("the begin costs %d units only", a.Charged())
+	}
+	if err := errors.Join(a.Burn(a.Charged()), a.Burn(50_000)); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Burn(1); err == nil || !strings.Contains(err.Error(), "region_fuel") {
+		t.Errorf("one unit more: %v", err)
+	}
+}
+
+// An edit that does not begin, or comes to nothing, gives its ticket back: others wait for
+// the ticket.
+func TestEditThatComesToNothingGivesItsTicketBack(t *testing.T) {
+	open := engine.AttemptOpen{Clock: 500, Limits: limit.Default()}
+	open.Limits.CallBytes = 100
+	for _, tt := range []struct {
+		name string
+		make func(g *burning) error
+		ends int
+	}{
+		{"of nothing", func(g *burning) error { return g.call(0, abi.ImportStateBegin, "none") }, 1},
+		{"of too much", func(g *burning) error { return g.call(0, abi.ImportStateBegin, "long") }, 1},
+		{"that is aborted", func(g *burning) error {
+			return errors.Join(g.call(0, abi.ImportStateBegin, "n"), g.call(0, abi.ImportStateAbort))
+		}, 1},
+		{"whose value is refused", func(g *burning) error {
+			return errors.Join(g.call(0, abi.ImportStateBegin, "n"), g.call(0, abi.ImportStateCommit))
+		}, 1},
+		{"that is open", func(g *burning) error { return g.call(0, abi.ImportStateBegin, "n") }, 0},
+	} {
+		w := newWorld(t)
+		edits := []abi.Edit{{Op: abi.OpSet, Path: "n", Value: value(1)}, {Op: abi.OpSet, Path: "long", Value: value(strings.Repeat("x", 200))}}
+		if _, err := w.reduce(engine.Call{Invocation: w.invID, Attempt: 1, N: 1, Request: engine.EditState{Edits: edits}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := tt.make(&burning{guest: &guest{a: w.attempt(open, nil)}}); err != nil {
+			t.Fatalf("an edit %s: %v", tt.name, err)
+		}
+		if w.ended != tt.ends {
+			t.Errorf("an edit %s gives its ticket back %d times, want %d", tt.name, w.ended, tt.ends)
+		}
+	}
+}

@@ -397,8 +397,8 @@ func syncedWays(b *testing.B, runs []*way) []*way {
 	return out
 }
 
-// openBare opens a database with the pragmas of the store's writer, and gives a
-// statement that inserts a row, which is a transaction by itself.
+// openBare opens a database with the pragmas of the store's writer, and returns a
+// statement that inserts a row in its own transaction.
 func openBare(b *testing.B) *sql.Stmt {
 	b.Helper()
 	query := url.Values{"_pragma": {"foreign_keys(1)", "temp_store(MEMORY)", "trusted_schema(0)", "journal_mode(WAL)",

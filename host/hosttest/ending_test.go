@@ -11,8 +11,8 @@ import (
 	"github.com/weftrun/weft/host/hosttest"
 )
 
-// hold starts a run of the tidy plugin that waits for ever, and returns when it
-// holds what it is to give back.
+// hold starts a run of the tidy plugin that waits for ever, and returns when the run
+// holds the resource that it must release.
 func hold(t *testing.T, h *hosttest.Host, name string, sleep time.Duration) (handler string) {
 	t.Helper()
 	r := h.RunNoWait(t, "tidy", in("s", fields{"name": name, "sleep": sleep}))
@@ -29,8 +29,8 @@ func until(t *testing.T, h *hosttest.Host, handler, typ string) {
 	}
 }
 
-// cancelling cancels beside the test; it gives what is answered, or that nothing
-// is as the server is gone.
+// cancelling cancels a run in the background. It returns the answer, or that there is no
+// answer because the server is gone.
 func cancelling(t *testing.T, h *hosttest.Host, handler string) <-chan string {
 	answer := make(chan string, 1)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.URL+"/handlers/"+handler+"/cancel", nil)
@@ -95,7 +95,7 @@ func TestCleanUpAfterCancel(t *testing.T) {
 	expect(t, h.Result(t, "tidy", in("s", fields{})), `{"held":[],"begun":1,"ended":1,"sleep":50000000}`)
 	post(t, h, "/handlers/"+first+"/cancel", "", http.StatusNotFound, "")
 
-	// Nothing comes from outside meanwhile, except a second cancel.
+	// No other request arrives in this time, except a second cancel.
 	second := hold(t, h, "seat 13", time.Hour)
 	answer := cancelling(t, h, second)
 	until(t, h, second, "TidyingEvent")

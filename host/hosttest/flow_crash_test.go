@@ -107,7 +107,7 @@ func TestFlowOverCrashes(t *testing.T) {
 type stepped struct {
 	host.Sandbox
 	of     **wire.Host
-	opened <-chan struct{} // from then on there is one: what is left over begins before
+	opened <-chan struct{} // closed when the next host is open; earlier calls may begin before
 }
 
 // Invoke implements host.Sandbox.

@@ -1,7 +1,7 @@
-// Package hosttest opens a whole host in the test's process: the production
-// wiring, a real HTTP server on a free loopback port, and the example plugins.
+// Package hosttest opens a whole host in the test's process: the production wiring, a
+// real HTTP server on a free loopback port, and the example plugins.
 //
-// It must not be imported outside of tests.
+// It is imported only by tests.
 package hosttest
 
 import (

@@ -118,7 +118,7 @@ func TestFetch(t *testing.T) {
 				"private":         "is link-local: the resource may not reach it",
 				"huge":            "more than 1048576 bytes (response_bytes)",
 				"endless":         "more than 1048576 bytes (response_bytes)",
-				"garbage":         "gives no answer that can be read",
+				"garbage":         "cannot be read",
 				"../secret":       "has a part that is ..",
 				"page%2f..%2fx":   "has %2f",
 				"//evil.test/api": "two slashes",

@@ -14,12 +14,12 @@ import (
 	"github.com/weftrun/weft/host/httpapi/openapi"
 )
 
-// roleServer is what a route needs that shows what all tenants have: the server's own
-// key, or a server that asks for none. No tenant's key has it.
+// roleServer is required by routes that show the data of all tenants. The server's own
+// key has it, and every request to a server without keys. A tenant's key never has it.
 const roleServer host.Role = "server"
 
-// roles is the least role that each route needs. A route that is not here is for
-// nobody: TestEveryRouteHasARole says so before anybody else does.
+// roles is the least role that each route requires. Requests to a route without an entry
+// are refused; TestEveryRouteHasARole finds such a route.
 var roles = map[string]host.Role{
 	"GET /plugins":                        host.RoleRead,
 	"PUT /plugins/:name":                  host.RoleDeploy,
@@ -74,8 +74,8 @@ var roles = map[string]host.Role{
 	"GET /workflows/:name/representation": host.RoleRead,
 }
 
-// acts is how the audit log calls what routes do that takes role deploy, and with resources; what is
-// done to tenants and keys its own room notes.
+// acts are the names of routes in the audit log: the routes that require the role deploy,
+// and those that change resources. The access service records acts on tenants and keys.
 var acts = map[string]string{
 	"PUT /plugins/:name":            "plugin.put",
 	"DELETE /plugins/:name":         "plugin.delete",
@@ -86,16 +86,16 @@ var acts = map[string]string{
 	"DELETE /resources/:name":       "resource.delete",
 }
 
-// openRoutes ask for no key: they tell nothing worth protecting (the description of
-// the API is the same for all tenants, and that of the source), and are read by
-// probes under any name.
+// openRoutes need no key: they reveal nothing worth protecting (the description of the
+// API is the same for all tenants, and is public with the source), and probes call them
+// under any host name.
 var openRoutes = []string{"/health", "/ready", "/", openapi.PathDescription, openapi.PathDocs}
 
 func isOpen(r *http.Request) bool {
 	return slices.Contains(openRoutes, r.URL.Path)
 }
 
-// routeOf is a route's entry in roles.
+// routeOf returns a route's key in roles.
 func routeOf(method, path string) string {
 	if method == http.MethodHead {
 		method = http.MethodGet
@@ -103,8 +103,8 @@ func routeOf(method, path string) string {
 	return method + " " + path
 }
 
-// leastRoles gives the least role of all routes that there are: none for one that
-// has no entry, so that nobody may use it.
+// leastRoles returns the least role of each route of the router. A route that has no
+// entry in roles has none, so that requests to it are refused.
 func leastRoles(e *echo.Echo) map[string]host.Role {
 	least := map[string]host.Role{}
 	for _, r := range e.Routes() {
@@ -117,7 +117,8 @@ func leastRoles(e *echo.Echo) map[string]host.Role {
 // Route is a route of the API.
 type Route = openapi.Route
 
-// Routes lists what the server serves, by path and method; HEAD is where GET is.
+// Routes lists the routes of the server by path and method, without HEAD, which every GET
+// route except streams has.
 func (s *Server) Routes() []Route {
 	var list []Route
 	for _, r := range s.echo.Routes() {
@@ -134,14 +135,15 @@ func (s *Server) Routes() []Route {
 // grantKey is where a request's grant is kept.
 const grantKey = "weft.grant"
 
-// grantOf gives what the request may do. There is one before any handler.
+// grantOf returns what the request may do. The grant is set before any handler runs.
 func grantOf(c echo.Context) *host.Grant { return c.Get(grantKey).(*host.Grant) }
 
-// tenantOf gives the tenant in which the request acts.
+// tenantOf returns the tenant in which the request acts.
 func tenantOf(c echo.Context) string { return grantOf(c).Tenant }
 
-// authenticate finds out what a request may do before any handler sees it, and
-// refuses what it may not. A request without a key cannot find out whether a path exists.
+// authenticate determines the rights of a request before a handler sees it, and refuses
+// the request if they do not suffice. Without a key, a request cannot find out whether a
+// path exists.
 func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if isOpen(c.Request()) {
@@ -162,8 +164,8 @@ func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// admitted notes in a request what it may do, or refuses it. leave, unless it is nil, is
-// to be called at the request's end, refused or not.
+// admitted stores the request's grant in its context, or refuses the request. If leave is
+// not nil, the caller calls it at the request's end, even if the request is refused.
 func (s *Server) admitted(c echo.Context) (leave func(), err error) {
 	entered, err := s.enter(c.Request())
 	if err != nil {
@@ -174,7 +176,7 @@ func (s *Server) admitted(c echo.Context) (leave func(), err error) {
 	if err := s.admit(grant.Tenant); err != nil {
 		return grant.Leave, err
 	}
-	// What is no route is answered as such by the router.
+	// The router answers requests to paths that are not routes.
 	if least, isRoute := s.least[routeOf(c.Request().Method, c.Path())]; isRoute && !s.may(grant, least) {
 		return grant.Leave, denied(grant, least)
 	}
@@ -211,7 +213,7 @@ func denied(grant *host.Grant, least host.Role) error {
 // keyless reports whether requests need no key.
 func (s *Server) keyless() bool { return s.cfg.Access == nil || s.cfg.Access.Keyless() }
 
-// enter asks what a request may do.
+// enter returns what a request may do.
 func (s *Server) enter(r *http.Request) (host.Grant, error) {
 	names := r.Header.Values(apiwire.HeaderTenant)
 	if len(names) > 1 {
@@ -229,7 +231,7 @@ func (s *Server) enter(r *http.Request) (host.Grant, error) {
 
 var errTenantNotFound = &host.Error{Code: host.CodeNotFound, Message: textTenantNotFound}
 
-// bearer gives the key that a request brings, "" if it has none, or several.
+// bearer returns the key of a request; "" if the request has none, or several.
 func bearer(r *http.Request) string {
 	given := r.Header.Values("Authorization")
 	if len(given) != 1 {
@@ -242,10 +244,10 @@ func bearer(r *http.Request) string {
 	return strings.TrimSpace(key)
 }
 
-// actMigrate is the one act that has a dry run, which changes nothing.
+// actMigrate is the only act that has a dry run, which changes nothing.
 const actMigrate = "workflow.migrate"
 
-// note tells the audit log of an act of a handler; a dry run is none.
+// note records an act of a handler in the audit log, except a dry run.
 func (s *Server) note(c echo.Context, by *host.Grant, act string, outcome error) {
 	if dry, _ := flagOf(c.QueryParams(), "dry_run", true); dry && act == actMigrate {
 		return

@@ -16,7 +16,7 @@ import (
 
 const adminKey = "the server's own admin key"
 
-// keyed makes a server that asks for keys, or with no admin key one that does not.
+// keyed creates a server that needs keys, or without an admin key one that needs none.
 func keyed(t testing.TB, admin string) (*fakeHost, *access.Service, http.Handler) {
 	t.Helper()
 	f := newFake(t)
@@ -30,7 +30,7 @@ func keyed(t testing.TB, admin string) (*fakeHost, *access.Service, http.Handler
 // as is the header of a key.
 func as(key string) []string { return []string{"Authorization", "Bearer " + key} }
 
-// made reads a key's or a tenant's answer.
+// made reads the answer with a key or a tenant.
 func made(t testing.TB, w *httptest.ResponseRecorder, status int) map[string]any {
 	t.Helper()
 	var v map[string]any
@@ -40,7 +40,7 @@ func made(t testing.TB, w *httptest.ResponseRecorder, status int) map[string]any
 	return v
 }
 
-// newKey makes a key by the API.
+// newKey creates a key through the API.
 func newKey(t testing.TB, h http.Handler, tenant string, role host.Role) (id, key string) {
 	t.Helper()
 	w := call(t, h, "POST", "/keys", `{"tenant":"`+tenant+`","role":"`+string(role)+`"}`, as(adminKey)...)
@@ -105,7 +105,7 @@ func TestAuthentication(t *testing.T) {
 			}
 		})
 	}
-	// An allowed page may ask with a key, and its preflight brings none.
+	// An allowed page may send a key, but its preflight has none.
 	origin := []string{"Origin", "https://app.example"}
 	w := call(t, h, "OPTIONS", "/workflows", "", append(origin, "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "authorization")...)
 	if w.Code != 200 || w.Header().Get("Access-Control-Allow-Headers") != "authorization" {
@@ -117,7 +117,7 @@ func TestAuthentication(t *testing.T) {
 	}
 }
 
-// TestRolesAreLadders: each role may do what those below it may, and no more.
+// TestRolesAreLadders: each role may do what the roles below it may, and no more.
 func TestRolesAreLadders(t *testing.T) {
 	_, _, h := keyed(t, adminKey)
 	ladder := []struct {
@@ -194,7 +194,7 @@ func TestKeyRoutes(t *testing.T) {
 	auditIs(t, h, "key.revoke", "key.revoke", "key.rotate", "key.rotate", "key.create", "key.create", "tenant.create", "tenant.create")
 }
 
-// auditIs wants the newest acts of the audit log, in pages of two.
+// auditIs wants the newest acts of the audit log, read in pages of two.
 func auditIs(t *testing.T, h http.Handler, want ...string) {
 	t.Helper()
 	var got []string
@@ -216,10 +216,10 @@ func auditIs(t *testing.T, h http.Handler, want ...string) {
 	wantError(t, call(t, h, "GET", "/audit?limit=0", "", as(adminKey)...), 400, host.CodeInvalidArgument)
 }
 
-// TestDeploysAreAudited: what changes plugins is in the log, with what came of it.
+// TestDeploysAreAudited: changes of plugins are in the log, with their outcomes.
 func TestDeploysAreAudited(t *testing.T) {
 	_, a, h := keyed(t, adminKey)
-	call(t, h, "DELETE", "/plugins/nope?dry_run=true", "", as(adminKey)...) // no such parameter: nothing hides the act
+	call(t, h, "DELETE", "/plugins/nope?dry_run=true", "", as(adminKey)...) // an unknown parameter does not hide the act
 	call(t, h, "POST", "/workflows/plain/migrate", "", as(adminKey)...)
 	list, _, err := a.Audit(t.Context(), &host.Grant{Server: true}, 0, 10)
 	if err != nil || len(list) != 1 || list[0].Act != "plugin.delete" || list[0].Target != "nope" || list[0].Outcome != "not_found" || list[0].Tenant != "default" {
@@ -244,7 +244,7 @@ func TestKeylessServer(t *testing.T) {
 	}
 }
 
-// TestRevokedRequestEnds: a request that waits ends with the key that it came with.
+// TestRevokedRequestEnds: a waiting request ends when its key is revoked.
 func TestRevokedRequestEnds(t *testing.T) {
 	f, a, h := keyed(t, adminKey)
 	id, key := newKey(t, h, "default", host.RoleRun)
@@ -253,7 +253,7 @@ func TestRevokedRequestEnds(t *testing.T) {
 	f.onNext = func() { close(waits); f.onNext = nil }
 	over := make(chan any)
 	go func() {
-		defer func() { over <- recover() }() // the stream is cut: its run goes on
+		defer func() { over <- recover() }() // the stream is cut: its run continues
 		call(t, h, "GET", "/events/s", "", as(key)...)
 	}()
 	<-waits
@@ -265,7 +265,7 @@ func TestRevokedRequestEnds(t *testing.T) {
 	}
 }
 
-// BenchmarkRequest: what it costs to ask for a key.
+// BenchmarkRequest measures the cost of checking a key.
 func BenchmarkRequest(b *testing.B) {
 	for _, admin := range []string{"", adminKey} {
 		name, headers := "keyless", []string(nil)

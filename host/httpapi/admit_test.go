@@ -17,7 +17,7 @@ import (
 	"github.com/weftrun/weft/host/httpapi"
 )
 
-// fullHost refuses starts, or notes what was asked of it.
+// fullHost refuses starts, or records the requests for admission.
 type fullHost struct {
 	full     bool
 	asked    host.StartAsk
@@ -40,8 +40,8 @@ func (u unread) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// A start is asked for by its path, key and length before its body is read, and what it
-// was admitted for is given back, also when its body is wrong.
+// A start is admitted by its path, key and length before its body is read, and the
+// admission is released, even if the body is invalid.
 func TestStartsAreAskedFirst(t *testing.T) {
 	f, full := newFake(t), &fullHost{}
 	h := newServer(t, f, func(c *httpapi.Config) { c.Admission = full }).Handler()
@@ -80,7 +80,7 @@ func TestStartsAreAskedFirst(t *testing.T) {
 	}
 }
 
-// headers is a writer that keeps the head of an answer.
+// headers is a writer that records the header of an answer.
 type headers struct {
 	head   http.Header
 	status int
@@ -90,8 +90,8 @@ func (h *headers) Header() http.Header         { return h.head }
 func (h *headers) Write(b []byte) (int, error) { return len(b), nil }
 func (h *headers) WriteHeader(status int)      { h.status = status }
 
-// With four places, connections that idle make room for others, and no more than four
-// are open at a time.
+// With four places, idle connections make room for others, and no more than four are open
+// at a time.
 func TestConnectionsAreBounded(t *testing.T) {
 	s := newServer(t, newFake(t), func(c *httpapi.Config) { c.MaxConnections = 4 })
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -111,12 +111,12 @@ func TestConnectionsAreBounded(t *testing.T) {
 		}
 		return line
 	}
-	for i := range 20 { // each stays open, as far as the server lets it
+	for i := range 20 { // each stays open as long as the server allows
 		c, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = c.Close() }) // nothing is left to be sent
+		t.Cleanup(func() { _ = c.Close() }) // all data has been sent
 		if line := ask(c); !strings.Contains(line, "200") {
 			t.Fatalf("connection %d: %s", i, line)
 		}
@@ -134,7 +134,8 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-// Connections stay open between requests as long as no other waits for a place.
+// Connections stay open between requests as long as no other connection waits for a
+// place.
 func TestConnectionsOfAFullServerAreKept(t *testing.T) {
 	s := newServer(t, newFake(t), func(c *httpapi.Config) { c.MaxConnections = 3 })
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -149,7 +150,7 @@ func TestConnectionsOfAFullServerAreKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = c.Close() }) // nothing is left to be sent
+		t.Cleanup(func() { _ = c.Close() }) // all data has been sent
 		open[i] = bufio.NewReadWriter(bufio.NewReader(c), bufio.NewWriter(c))
 	}
 	for round := range 10 {
@@ -176,7 +177,7 @@ func TestConnectionsOfAFullServerAreKept(t *testing.T) {
 	}
 }
 
-// countingListener tells how many of its connections are open, whenever one is opened.
+// countingListener reports how many of its connections are open, whenever one is opened.
 type countingListener struct {
 	net.Listener
 	open atomic.Int64

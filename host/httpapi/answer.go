@@ -17,14 +17,14 @@ import (
 // of a stream, before its connection is closed.
 const answerTimeout = 2 * time.Minute
 
-// keepBuffer bounds the buffers that are kept for the next answer, in bytes.
+// keepBuffer is the largest buffer that is kept for the next answer, in bytes.
 const keepBuffer = 64 << 10
 
-// buffers holds *[]byte for answers under way.
+// buffers holds *[]byte for answers in progress.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// withBuffer lends an empty buffer to fill, which returns it grown, and hands
-// what it holds to use.
+// withBuffer lends an empty buffer to fill, which returns the extended buffer, and passes
+// its content to use.
 func withBuffer(fill func(dst []byte) ([]byte, error), use func(b []byte) error) error {
 	p := buffers.Get().(*[]byte)
 	b, err := fill((*p)[:0])
@@ -38,14 +38,14 @@ func withBuffer(fill func(dst []byte) ([]byte, error), use func(b []byte) error)
 	return err
 }
 
-// answer answers an object as JSON or, when the client prefers it, as CBOR.
+// answer sends an object as JSON or, if the client prefers it, as CBOR.
 func answer[T any](c echo.Context, status int, v *T) error {
 	return withBuffer(
 		func(dst []byte) ([]byte, error) { return apiwire.Append(dst, v) },
 		func(b []byte) error { return sendJSON(c, status, b) })
 }
 
-// answerOr is answer, unless there is an error.
+// answerOr is answer, unless err is not nil.
 func answerOr[T any](c echo.Context, status int, v *T, err error) error {
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func answerOr[T any](c echo.Context, status int, v *T, err error) error {
 	return answer(c, status, v)
 }
 
-// answerGone answers that something was deleted, unless there is an error.
+// answerGone answers that something was deleted, unless err is not nil.
 func answerGone(c echo.Context, err error) error {
 	if err != nil {
 		return err
@@ -61,8 +61,8 @@ func answerGone(c echo.Context, err error) error {
 	return c.NoContent(http.StatusNoContent)
 }
 
-// sendJSON answers a JSON text, or the same as CBOR. What nests too deep to be
-// transcoded (a result of full depth in its envelope) stays JSON.
+// sendJSON sends a JSON text, or the same value as CBOR. A value that nests too deep to
+// be transcoded (a result of full depth in its envelope) stays JSON.
 func sendJSON(c echo.Context, status int, body []byte) error {
 	if prefersCBOR(c.Request()) {
 		if raw, err := abi.FromJSON(body); err == nil {
@@ -72,7 +72,7 @@ func sendJSON(c echo.Context, status int, body []byte) error {
 	return send(c, status, echo.MIMEApplicationJSON, body)
 }
 
-// send writes a whole answer, compressed if that is wanted and worth it.
+// send writes a whole answer, compressed if the client accepts it and it saves bytes.
 func send(c echo.Context, status int, contentType string, body []byte) error {
 	body, done := packed(c, contentType, body)
 	defer done()
@@ -85,9 +85,9 @@ func send(c echo.Context, status int, contentType string, body []byte) error {
 	return err
 }
 
-// boundAnswer has the time of an answer bounded from its header on, whatever writes
-// it. So is that of what is left of the request's body, which net/http takes in
-// before it answers.
+// boundAnswer limits the time for an answer, whoever writes it. The time begins with the
+// header. It also limits the time to read the rest of the request's body, which net/http
+// does before it answers.
 func boundAnswer(c echo.Context) {
 	c.Response().Before(func() {
 		extendDeadline(c)
@@ -99,12 +99,12 @@ func boundAnswer(c echo.Context) {
 
 // extendDeadline gives the client time to read what is written next.
 func extendDeadline(c echo.Context) {
-	// Not every writer has deadlines (a test's recorder has none).
+	// Some writers do not have deadlines (a test's recorder).
 	_ = http.NewResponseController(c.Response()).SetWriteDeadline(time.Now().Add(answerTimeout))
 }
 
-// prefersCBOR reports whether the Accept header names CBOR before JSON and
-// anything that includes it.
+// prefersCBOR reports whether the Accept header names CBOR before JSON and before
+// anything that includes JSON.
 func prefersCBOR(r *http.Request) bool {
 	for _, header := range r.Header.Values("Accept") {
 		for entry := range strings.SplitSeq(header, ",") {
@@ -120,7 +120,7 @@ func prefersCBOR(r *http.Request) bool {
 	return false
 }
 
-// refused reports a quality of 0 among a media range's parameters.
+// refused reports whether a media range has the quality 0 among its parameters.
 func refused(params string) bool {
 	for p := range strings.SplitSeq(params, ";") {
 		if q, ok := strings.CutPrefix(strings.ToLower(strings.TrimSpace(p)), "q="); ok {

@@ -11,7 +11,7 @@ import (
 	"github.com/weftrun/weft/host/apiwire"
 )
 
-// putWorkflow composes a workflow of plugins, or gives one settings.
+// putWorkflow composes a workflow of plugins, or changes its settings.
 func (s *Server) putWorkflow(c echo.Context) error {
 	name := param(c, "name")
 	if !pluginName.MatchString(name) {
@@ -41,8 +41,8 @@ func (s *Server) deleteWorkflow(c echo.Context) error {
 	return answerGone(c, s.cfg.Plugins.Decompose(c.Request().Context(), tenantOf(c), param(c, "name")))
 }
 
-// parseComposition reads the composition of a workflow. A timeout may stand
-// beside the other settings too, and the name again.
+// parseComposition reads the composition of a workflow. A timeout may stand next to the
+// other settings, too, and the name may be repeated.
 func parseComposition(body value, name string) (host.Composition, error) {
 	var put apiwire.Composition
 	var out host.Composition
@@ -64,7 +64,7 @@ func parseComposition(body value, name string) (host.Composition, error) {
 	return out, nil
 }
 
-// answerWorkflow answers what a workflow is made of.
+// answerWorkflow answers with the description of a workflow.
 func (s *Server) answerWorkflow(c echo.Context, status int, info *host.WorkflowInfo) error {
 	var out apiwire.Workflow
 	apiwire.Fill(&out, info)

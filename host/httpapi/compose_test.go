@@ -33,7 +33,7 @@ func TestCompose(t *testing.T) {
 	}
 }
 
-// What says nothing is not there, and comes back as nothing.
+// Empty settings count as absent, and are omitted in the answer.
 func TestComposeWithoutSettings(t *testing.T) {
 	for _, body := range []string{"", "null", "{}", `{"name":"hello","timeout":null}`, `{"plugins":null,"settings":null}`, `{"settings":{}}`,
 		`{"settings":{"timeout":null,"description":null,"config":null}}`, `{"settings":{"description":"","config":{}}}`} {
@@ -90,7 +90,7 @@ func TestComposeRefusals(t *testing.T) {
 	}
 }
 
-// A part makes no workflow by itself.
+// A part does not define a workflow.
 func TestPartHasNoWorkflow(t *testing.T) {
 	f := newFake(t)
 	h := newServer(t, f).Handler()

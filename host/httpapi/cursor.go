@@ -11,8 +11,9 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// seal makes a cursor of a number that the whole server counts, so that nobody learns the
-// number: one block of AES under the server's secret, with the cursor's tenant.
+// seal makes a cursor of a number that counts over the whole server, and hides the
+// number: the cursor is one AES block of the number and a hash of the tenant, encrypted
+// with the server's secret.
 func (s *Server) seal(tenant string, n int64) string {
 	block := binary.BigEndian.AppendUint64(make([]byte, 0, aes.BlockSize), uint64(n))
 	owner := sha256.Sum256([]byte(tenant))
@@ -21,7 +22,7 @@ func (s *Server) seal(tenant string, n int64) string {
 	return base64.RawURLEncoding.EncodeToString(block)
 }
 
-// unseal gives the number back; false for a text that is not a cursor of the tenant.
+// unseal returns the number of a cursor; false if the text is not a cursor of the tenant.
 func (s *Server) unseal(tenant, text string) (int64, bool) {
 	block, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(block) != aes.BlockSize {
@@ -33,21 +34,21 @@ func (s *Server) unseal(tenant, text string) (int64, bool) {
 	return n, n > 0 && string(block[8:]) == string(owner[:aes.BlockSize-8])
 }
 
-// cursorCipher is the cipher of cursors under a secret.
+// cursorCipher returns the cipher of cursors for a secret.
 func cursorCipher(secret []byte) cipher.Block {
 	key := sha256.Sum256(append([]byte("cursors "), secret...))
 	block, err := aes.NewCipher(key[:])
 	if err != nil {
-		panic(err) // for a key of another length only
+		panic(err) // only for a key of another length
 	}
 	return block
 }
 
-// A cursor is the hash of the filter it belongs to and the position behind
-// which the next page begins. Clients take it for opaque.
+// A cursor is the hash of the filter for which it is valid, and the position after which
+// the next page begins. Clients must not look into it.
 const (
 	cursorHash = 8
-	cursorID   = 256 // bytes of a handler id, the longest
+	cursorID   = 256 // bytes of the longest handler id
 )
 
 func makeCursor(q *host.RunQuery, started int64, handler string) string {
@@ -56,7 +57,7 @@ func makeCursor(q *host.RunQuery, started int64, handler string) string {
 	return base64.RawURLEncoding.EncodeToString(append(b, handler...))
 }
 
-// readCursor sets the position of a query that has its filters already.
+// readCursor sets the position of a query that already has its filters.
 func readCursor(text string, q *host.RunQuery) error {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(b) <= cursorHash+8 || len(b) > cursorHash+8+cursorID {
@@ -70,7 +71,7 @@ func readCursor(text string, q *host.RunQuery) error {
 	return nil
 }
 
-// filterHash identifies a query's filters; the limit is none.
+// filterHash identifies a query's filters. The limit does not count as a filter.
 func filterHash(q *host.RunQuery) []byte {
 	h := sha256.New()
 	put := func(list []string) {
@@ -88,7 +89,7 @@ func filterHash(q *host.RunQuery) []byte {
 	return h.Sum(nil)[:cursorHash]
 }
 
-// termTexts are terms as they are written.
+// termTexts returns search terms as users write them.
 func termTexts(terms []host.SearchTerm) []string {
 	texts := make([]string, len(terms))
 	for i, t := range terms {
@@ -99,8 +100,8 @@ func termTexts(terms []host.SearchTerm) []string {
 	return texts
 }
 
-// numberCursor is the cursor of a listing that counts its entries: a hash that says which
-// listing, and the number of the last entry.
+// numberCursor returns a cursor of a listing that counts its entries: a hash that
+// identifies the listing, and the number of the last entry.
 func numberCursor(listing string, n uint64) string {
 	return base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint64([]byte(listing), n))
 }

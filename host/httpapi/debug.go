@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"net/http"
@@ -19,25 +20,27 @@ type DebugConfig struct {
 	Addr string
 	// AllowedHosts are further host names under which requests may name it.
 	AllowedHosts []string
-	// Key is what every request has to bring as a bearer. "": it asks for none, and
-	// must be reached from this machine only.
+	// Key is the key that every request must send as a bearer token. "": requests need no
+	// key, and the address must be reachable from this machine only.
 	Key string
 	// Metrics answers GET /metrics. Default: the route does not exist.
 	Metrics http.Handler
-	// Log takes the errors of connections, at debug level. Default: discarded.
+	// TLS encrypts the connections. nil: they are plain text.
+	TLS *tls.Config
+	// Log receives the errors of connections, at debug level. Default: discarded.
 	Log *slog.Logger
 }
 
-// debugTimeout is how long an answer may take: profiles and traces are taken for as
-// long as ?seconds= says.
+// debugTimeout is how long an answer may take: ?seconds= sets how long profiles and
+// traces are recorded.
 const debugTimeout = 10 * time.Minute
 
 // Debug serves profiles of the process under /debug/pprof/, and its metrics, on an
-// address of its own. It tells what is in the process's memory, so it has nothing to
-// do with tenants and their keys. Its methods may be called from any goroutine.
+// address of its own. It reveals the memory of the process, so it is separate from
+// tenants and their keys. Its methods may be called from any goroutine.
 type Debug struct {
 	guard guard
-	key   [sha256.Size]byte // of the key; see keyed
+	key   [sha256.Size]byte // hash of the key; see keyed
 	keyed bool
 	mux   *http.ServeMux
 	http  *http.Server
@@ -62,8 +65,8 @@ func NewDebug(cfg DebugConfig) *Debug {
 	if cfg.Metrics != nil {
 		d.mux.Handle("GET /metrics", cfg.Metrics)
 	}
-	d.http = newHTTP(d, cfg.Log)
-	d.http.ReadTimeout = headerTimeout // no request has a body worth waiting for
+	d.http = newHTTP(d, cfg.Log, cfg.TLS)
+	d.http.ReadTimeout = headerTimeout // no request has a body that must be read
 	d.http.WriteTimeout = debugTimeout
 	return d
 }
@@ -86,7 +89,7 @@ func (d *Debug) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.mux.ServeHTTP(w, r)
 }
 
-// lets compares a key in a time that says nothing about it.
+// lets compares a key in constant time.
 func (d *Debug) lets(key string) bool {
 	given := sha256.Sum256([]byte(key))
 	return !d.keyed || subtle.ConstantTimeCompare(given[:], d.key[:]) == 1
@@ -95,7 +98,7 @@ func (d *Debug) lets(key string) bool {
 // Serve answers requests from the listener as [Server.Serve] does.
 func (d *Debug) Serve(l net.Listener) error { return serveHTTP(d.http, l) }
 
-// Shutdown closes all connections at once: nobody loses but a profile.
+// Shutdown closes all connections at once: a client can only lose a profile.
 func (d *Debug) Shutdown(ctx context.Context) error {
 	return shutdownHTTP(ctx, d.http, time.Millisecond)
 }

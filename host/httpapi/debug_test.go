@@ -8,7 +8,7 @@ import (
 	"github.com/weftrun/weft/host/httpapi"
 )
 
-// TestDebug: profiles and metrics are for who is on this machine, or has the key.
+// TestDebug: profiles and metrics are available on this machine, or with the key.
 func TestDebug(t *testing.T) {
 	series := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("series")) })
 	open := httpapi.NewDebug(httpapi.DebugConfig{Addr: "127.0.0.1:6060", Metrics: series})

@@ -34,9 +34,9 @@ var seeds = []string{
 	"\xa1kstart_event\xa1dname\xc3Ann", "\xa1eevent\xa2dtypeaAevalue\xa1e_data\xa1ax\x01", "\xa2aa\x01aa\x01",
 }
 
-// FuzzRequests holds the decoders of starts and posted events to this: they
-// never panic, what they accept is strict JSON or CBOR as abi has it, and the
-// bodies that they give are canonical maps.
+// FuzzRequests checks the decoders of starts and posted events: they never panic, they
+// accept only strict JSON or CBOR as defined by abi, and the bodies that they return are
+// canonical maps.
 func FuzzRequests(f *testing.F) {
 	for _, s := range seeds {
 		f.Add([]byte(s), false)
@@ -90,8 +90,7 @@ func checkRefused(t *testing.T, err error) {
 	}
 }
 
-// FuzzList holds the parameters of a listing to this: no panic, and a cursor
-// that was made is read back.
+// FuzzList checks the parameters of a listing: no panic, and a cursor can be read back.
 func FuzzList(f *testing.F) {
 	f.Add("status=running&limit=3", int64(5), "h1")
 	f.Add("cursor=AAAA&since=2026-11-21T02:47:31Z", int64(-1), "")
@@ -115,7 +114,7 @@ func FuzzList(f *testing.F) {
 	})
 }
 
-// merged is what merge has to give, by way of Go maps.
+// merged is the expected result of merge, computed with Go maps.
 func merged(t *testing.T, base, over map[string]any, drop string) abi.Raw {
 	t.Helper()
 	all := map[string]any{}
@@ -167,8 +166,8 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// TestBigStartCostsFewCopies asserts that a body of many megabytes is not
-// taken apart into Go values.
+// TestBigStartCostsFewCopies asserts that a body of many megabytes is not decoded into Go
+// values.
 func TestBigStartCostsFewCopies(t *testing.T) {
 	suite.NotShort(t, "moves 12 MiB many times")
 	const size = 12 << 20
@@ -202,7 +201,7 @@ func TestBigStartCostsFewCopies(t *testing.T) {
 	}
 }
 
-// event gives an event like those of a stream.
+// event returns an event like those of a stream.
 func event(tb testing.TB) host.StreamEvent {
 	raw, err := abi.FromJSON([]byte(`{"i":7,"text":"half a sentence of text","f":0.5}`))
 	if err != nil {
@@ -215,11 +214,11 @@ func TestAllocations(t *testing.T) {
 	e := event(t)
 	w := eventWriter{o: streamOptions{sse: true, qualified: true}}
 	buf := make([]byte, 0, 4096)
-	// One is the qualified name.
+	// One allocation is the qualified name.
 	if n := testing.AllocsPerRun(100, func() { buf, _ = w.append(buf[:0], &e, nil) }); n > 1 {
 		t.Errorf("an event costs %v allocations", n)
 	}
-	// Two are the result's envelope and its name.
+	// Two allocations are the result's envelope and its name.
 	run := host.Run{HandlerID: "h", RunID: "r", Workflow: "w", SessionID: "s", Status: host.StatusCompleted, Result: &e, Started: 1, Updated: 2, Completed: 3}
 	var rec apiwire.Record
 	if n := testing.AllocsPerRun(100, func() { showRun(&rec, &run); buf, _ = apiwire.Append(buf[:0], &rec) }); n > 2 {

@@ -9,12 +9,12 @@ import (
 )
 
 // descriptionRoutes joins the paths of the description to handlers. The description is
-// made when it is first asked for: until then not all routes are there.
+// made at the first request, because not all routes are registered before.
 func (s *Server) descriptionRoutes(read func(path string, h echo.HandlerFunc)) {
 	read(openapi.PathDescription, func(c echo.Context) error {
 		return send(c, http.StatusOK, echo.MIMEApplicationJSON, s.pages().JSON)
 	})
-	// A browser that is sent to the server's address finds something to read.
+	// The server's root address shows the documentation in a browser.
 	read("/", func(c echo.Context) error { return c.Redirect(http.StatusFound, openapi.PathDocs) })
 	read(openapi.PathDocs, func(c echo.Context) error {
 		h := c.Response().Header()

@@ -30,7 +30,7 @@ func (s *Server) fail(err error, c echo.Context) {
 			level = slog.LevelDebug
 		}
 		s.log(c, level, "answer cut short", "error", err)
-		// Nothing but a broken connection tells the client that this is not all.
+		// Only a broken connection tells the client that the answer is incomplete.
 		panic(http.ErrAbortHandler)
 	}
 	known := s.explain(err, c)
@@ -61,7 +61,7 @@ func (s *Server) explain(err error, c echo.Context) *host.Error {
 	case errors.Is(err, context.Canceled) && errors.As(context.Cause(s.ctx), &known):
 		return known
 	case errors.Is(err, context.Canceled) && errors.As(context.Cause(c.Request().Context()), &known):
-		return known // the key or the tenant was taken away
+		return known // the key or the tenant was deleted
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return &host.Error{Code: host.CodeUnavailable, Message: "The request was given up", Cause: err}
 	default:
@@ -75,13 +75,13 @@ func noRoute(r *http.Request) string {
 	return textNotFound + ": " + r.Method + " " + clip(r.URL.Path) + " is not a path of the API; " + openapi.PathDocs + " lists them"
 }
 
-// routingError translates what the router answers by itself.
+// routingError translates the errors of the router.
 func routingError(err *echo.HTTPError, c echo.Context) *host.Error {
 	switch err.Code {
 	case http.StatusNotFound:
 		return &host.Error{Code: host.CodeNotFound, Message: noRoute(c.Request())}
 	case http.StatusMethodNotAllowed:
-		// The router lists OPTIONS always, and no route has it.
+		// The router always lists OPTIONS, but no route has it.
 		h := c.Response().Header()
 		h.Set("Allow", strings.TrimPrefix(h.Get("Allow"), "OPTIONS, "))
 		message := textMethodNotAllowed
@@ -94,8 +94,8 @@ func routingError(err *echo.HTTPError, c echo.Context) *host.Error {
 	}
 }
 
-// observe is the outermost layer: it names and logs requests and turns a panic into
-// a 500 and a line in the log.
+// observe is the outermost layer: it gives requests their ids, logs them, and turns a
+// panic into a 500 and a line in the log.
 func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) (err error) {
 		nameRequest(c)

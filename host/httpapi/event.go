@@ -15,14 +15,14 @@ const dataKey = "_data"
 
 // clientEvent is an event as a client writes it.
 type clientEvent struct {
-	typ       string  // "" for plain fields, or when only the qualified name is given
-	qualified string  // likewise
-	body      abi.Raw // canonical; fields under _data are plain ones here
+	typ       string  // "" for plain fields, or if only the qualified name is given
+	qualified string  // "" if it is not given
+	body      abi.Raw // canonical, with the fields of _data moved to the top
 }
 
-// typeName gives the event's type, "" for plain fields. Of a qualified name it
-// is what follows the name space: that of the base types, the workflow's, or
-// in names that clients in other languages give, all before the last dot.
+// typeName returns the event's type, "" for plain fields. For a qualified name it is the
+// part after the name space. The name space is that of the base types or of the workflow;
+// in names from clients in other languages it is everything before the last dot.
 func (e clientEvent) typeName(workflow string) string {
 	if e.typ != "" || e.qualified == "" {
 		return e.typ
@@ -35,9 +35,9 @@ func (e clientEvent) typeName(workflow string) string {
 	return e.qualified[strings.LastIndexByte(e.qualified, '.')+1:]
 }
 
-// readEvent reads an event, or a text that holds one in JSON: an envelope
-// {type or qualified_name, value}, or with plain the bare fields. bare says
-// whether plain fields are allowed.
+// readEvent reads an event, or a text that holds an event in JSON. An event is an
+// envelope {type or qualified_name, value}. If bare is true, plain fields are allowed,
+// too.
 func readEvent(v value, bare bool) (clientEvent, error) {
 	if v.text() {
 		text, err := v.textOf()
@@ -65,9 +65,9 @@ func notAnEvent(v value) error {
 	return invalid("'%s' must be an object, or a text that holds one in JSON", v.path)
 }
 
-// looksEnveloped tells an envelope from plain fields, which may have the names
-// of an envelope's parts too: there is a type with a value, or a type under
-// both its names.
+// looksEnveloped distinguishes an envelope from plain fields, which may have the same
+// names as an envelope's parts. An envelope has a type and a value, or a type under both
+// of its names.
 func looksEnveloped(v value) bool {
 	names := func(key string) bool {
 		name := v.under("", lookup(v.raw, key))
@@ -77,7 +77,7 @@ func looksEnveloped(v value) bool {
 	return lookup(v.raw, "value") != nil && (typ || qualified) || typ && qualified
 }
 
-// readEnvelope reads an envelope; data is the older name of value.
+// readEnvelope reads an envelope; data is an older name of value.
 func readEnvelope(v value) (e clientEvent, err error) {
 	if e.typ, err = v.under("type", lookup(v.raw, "type")).optionalText(); err != nil {
 		return e, err
@@ -106,8 +106,8 @@ func readEnvelope(v value) (e clientEvent, err error) {
 	return e, err
 }
 
-// eventBody gives the fields of an event and lifts those under _data.
-// A field that is there both plain and under _data has its plain value.
+// eventBody returns the fields of an event and moves the fields of _data to the top. If a
+// field occurs in both places, the plain field wins.
 func eventBody(v value) (abi.Raw, error) {
 	fields, err := v.objectValue()
 	if err != nil {

@@ -28,7 +28,7 @@ type fakeHost struct {
 	ids      int
 	wake     chan struct{} // closed and replaced when anything changes
 
-	// lastStart and lastSend are what was asked for last.
+	// lastStart and lastSend are the last requests.
 	lastStart host.StartRequest
 	lastSend  abi.Event
 	lastStep  string
@@ -41,14 +41,14 @@ type fakeHost struct {
 
 	// onPut, if set, is called in every upload.
 	onPut func(ctx context.Context)
-	// startErr, if set, is the answer of every Start.
+	// startErr, if set, is the error of every Start.
 	startErr error
-	// unhealthy is the answer of the health checks.
+	// unhealthy is the result of the health checks.
 	unhealthy, unready error
 	reduced            string
-	// onNext, if set, is told when a stream begins to wait.
+	// onNext, if set, is called when a stream begins to wait.
 	onNext func()
-	// pluginErr, if set, is the answer of every Put.
+	// pluginErr, if set, is the error of every Put.
 	pluginErr error
 }
 
@@ -112,7 +112,7 @@ func (f *fakeHost) emit(h *fakeHandler, r *host.Run, e host.StreamEvent, body ma
 	return &e
 }
 
-// step tells that a step began or ended, as internal events do.
+// step publishes that a step began or ended, as an internal event.
 func (f *fakeHost) step(h *fakeHandler, r *host.Run, name, state, in string, out any) {
 	f.emit(h, r, host.StreamEvent{Type: "StepStateChanged", Base: true, Internal: true}, map[string]any{
 		"name": name, "step_state": state, "worker_id": "0", "input_event_name": in, "output_event_name": out,
@@ -167,7 +167,8 @@ func (f *fakeHost) Start(ctx context.Context, req host.StartRequest) (host.Run, 
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		started := *r
-		// The answer to a start that does not wait is what the start left.
+		// The answer to a start that does not wait has the state directly after the
+		// start.
 		started.Status, started.Completed, started.Result, started.Error = host.StatusRunning, 0, nil, ""
 		started.Updated = started.Started
 		return started, nil
@@ -258,7 +259,7 @@ func (f *fakeHost) checkBody(w *fakeWorkflow, typ string, body abi.Raw) (map[str
 	return fields, nil
 }
 
-// find gives a handler's latest run, or a run by its id; f.mu is held.
+// find returns a handler's latest run, or a run by its id; f.mu is held.
 func (f *fakeHost) find(id string) (*fakeHandler, *host.Run, error) {
 	if h := f.handlers[id]; h != nil {
 		return h, h.latest(), nil
@@ -369,7 +370,7 @@ func (f *fakeHost) Timeline(_ context.Context, _, id string, after uint64, limit
 	return t, nil
 }
 
-// Fork implements host.Runs: of any run at 7, of none elsewhere.
+// Fork implements host.Runs: any run can be forked at 7, and at no other position.
 func (f *fakeHost) Fork(_ context.Context, _, id string, at uint64) (host.Fork, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

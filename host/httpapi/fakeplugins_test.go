@@ -105,7 +105,7 @@ func (p fakePlugins) Workflow(_ context.Context, _, name string) (host.WorkflowI
 	return host.WorkflowInfo{}, host.Errorf(host.CodeNotFound, "no workflow %q", name)
 }
 
-// Compose keeps what it was given; the workflow is that of the first plugin.
+// Compose records its arguments; the workflow is that of the first plugin.
 func (p fakePlugins) Compose(_ context.Context, _, name string, c host.Composition) (host.WorkflowInfo, bool, error) {
 	p.f.mu.Lock()
 	defer p.f.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/weftrun/weft/host/apiwire"
 )
 
-// forkHandler lets a run go on a second time, from a position of its journal.
+// forkHandler continues a run a second time, from a position of its journal.
 func (s *Server) forkHandler(c echo.Context) error {
 	body, err := s.readValue(c)
 	if err != nil {
@@ -26,7 +26,7 @@ func (s *Server) forkHandler(c echo.Context) error {
 	return answerFork(c, &fork)
 }
 
-// parseFork reads where a fork is to begin.
+// parseFork reads the position at which a fork begins.
 func parseFork(body value) (uint64, error) {
 	var fork apiwire.ForkAt
 	if err := body.into(&fork); err != nil {
@@ -38,7 +38,8 @@ func parseFork(body value) (uint64, error) {
 	return fork.At, nil
 }
 
-// answerFork answers the record of a run that continues, and what was begun again.
+// answerFork answers the record of a run that continues, and the work that was started
+// again.
 func answerFork(c echo.Context, fork *host.Fork) error {
 	var f apiwire.Fork
 	showRun(&f.Record, &fork.Run)

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
@@ -15,18 +16,18 @@ import (
 	"github.com/weftrun/weft/host/httpapi/abuse"
 )
 
-// Front is what listens when the [Server] that answers can be exchanged: the
-// listener and idle connections outlive it. While there is none, every request is
-// answered with the reason, /health and /ready too. Its methods may be called from
-// any goroutine; Put and Take from one at a time.
+// Front listens for a [Server] that can be replaced: the listener and idle connections
+// outlive the server. While it has no server, it answers every request with the reason,
+// including /health and /ready. Its methods may be called from any goroutine, but Put and
+// Take from one goroutine at a time.
 type Front struct {
 	banner string
 	http   *http.Server
 	grace  time.Duration
 	conns  *abuse.Connections
 
-	mu  sync.Mutex // guards what follows; nothing waits under it
-	now *behind    // nil: nobody answers
+	mu  sync.Mutex // guards the fields below; held only briefly
+	now *behind    // nil: there is no server
 	why *host.Error
 }
 
@@ -37,37 +38,38 @@ type behind struct {
 }
 
 // NewFront makes a front without a server; it does not listen yet. Of the
-// configuration it takes the log, the version, the grace and MaxConnections.
+// configuration it takes the log, the version, the grace, MaxConnections and TLS.
 func NewFront(cfg Config) *Front {
 	cfg = cfg.withDefaults()
 	f := &Front{banner: cfg.banner(), grace: cfg.Grace, why: errShutdown}
-	f.http = newHTTP(f, cfg.Log)
+	f.http = newHTTP(f, cfg.Log, cfg.TLS)
 	f.conns = abuse.Bind(f.http, cfg.MaxConnections)
 	return f
 }
 
 // newHTTP is an HTTP server with the bounds of this package.
-func newHTTP(h http.Handler, log *slog.Logger) *http.Server {
+func newHTTP(h http.Handler, log *slog.Logger, encrypt *tls.Config) *http.Server {
 	return &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
+		TLSConfig:         encrypt,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 }
 
-// Put makes the server answer what comes from now on. It must not serve by itself.
+// Put makes the server answer requests from now on. The server must not listen by itself.
 func (f *Front) Put(s *Server) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.now = &behind{server: s}
 }
 
-// Take lets no server answer any more: requests that come get why, and so do those
-// that wait for a run; streams end after a whole event. It returns when all that
-// the server had taken are answered, or when ctx ends, with ctx's error; those left
-// go on.
+// Take takes the server away. New requests are answered with why, and so are requests
+// that wait for a run; streams end after a whole event. Take returns when all requests of
+// the server have been answered, or with ctx's error when ctx ends; the remaining
+// requests continue.
 func (f *Front) Take(ctx context.Context, why *host.Error) error {
 	f.mu.Lock()
 	b := f.now
@@ -90,7 +92,7 @@ func (f *Front) Take(ctx context.Context, why *host.Error) error {
 	}
 }
 
-// enter counts a request in; the reason if there is nobody to answer it.
+// enter counts a request of the server, or returns the reason why there is no server.
 func (f *Front) enter() (*behind, *host.Error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -111,8 +113,8 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.server.echo.ServeHTTP(w, r)
 }
 
-// refuse answers that nobody answers, in the form of a server's errors. It says
-// nothing that a guard would keep from anybody.
+// refuse answers a request while there is no server, in the form of a server's errors.
+// The answer contains nothing that a guard would protect.
 func (f *Front) refuse(w http.ResponseWriter, r *http.Request, why *host.Error) {
 	body, _ := apiwire.Append(nil, &apiwire.Error{Detail: why.Message, Code: why.Code}) // it holds no values
 	if r.URL.Path == "/health" || r.URL.Path == "/ready" {
@@ -126,16 +128,16 @@ func (f *Front) refuse(w http.ResponseWriter, r *http.Request, why *host.Error) 
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	setRetryAfter(h, why)
 	rc := http.NewResponseController(w)
-	_ = rc.SetReadDeadline(time.Now().Add(drainTime)) // of what is left of the body
+	_ = rc.SetReadDeadline(time.Now().Add(drainTime)) // to read the rest of the body
 	_ = rc.SetWriteDeadline(time.Now().Add(answerTimeout))
 	w.WriteHeader(why.Code.HTTPStatus())
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // a client that has gone is no matter
+		_, _ = w.Write(body) // the client may be gone
 	}
 }
 
-// setRetryAfter tells a client when to try again, if that is known, or a second
-// later if all that is known is that it should.
+// setRetryAfter says when a client should try again: after the error's time if it has
+// one, or after a second for CodeUnavailable.
 func setRetryAfter(h http.Header, e *host.Error) {
 	after := e.RetryAfter
 	if after <= 0 && e.Code == host.CodeUnavailable {
@@ -162,15 +164,20 @@ func (f *Front) Shutdown(ctx context.Context) error {
 	return shutdownHTTP(ctx, f.http, f.grace)
 }
 
+// serveHTTP answers requests from the listener. net/http recognizes an encrypted
+// connection by its type, so nothing may wrap what the TLS listener accepts.
 func serveHTTP(s *http.Server, l net.Listener) error {
+	if s.TLSConfig != nil {
+		l = tls.NewListener(l, s.TLSConfig)
+	}
 	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
 }
 
-// shutdownHTTP gives clients that are slow the grace, then closes their
-// connections; ctx's error if that was by its end.
+// shutdownHTTP waits for slow clients for the grace, then closes their connections. If
+// ctx ends first, it closes them at once and returns ctx's error.
 func shutdownHTTP(ctx context.Context, s *http.Server, grace time.Duration) error {
 	within, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
@@ -178,7 +185,7 @@ func shutdownHTTP(ctx context.Context, s *http.Server, grace time.Duration) erro
 	if err == nil {
 		return nil
 	}
-	_ = s.Close() // of connections that are given up
+	_ = s.Close() // the errors of closed connections do not matter
 	if within.Err() != nil {
 		return ctx.Err()
 	}

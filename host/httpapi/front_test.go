@@ -42,7 +42,7 @@ func fronted(t *testing.T) (front *httpapi.Front, put func() *fakeHost, url stri
 	return front, put, "http://" + l.Addr().String()
 }
 
-// ask gives the answer's status, header and body.
+// ask returns the answer's status, header and body.
 func ask(t *testing.T, method, url string) (int, http.Header, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader("{}"))
@@ -61,8 +61,8 @@ func ask(t *testing.T, method, url string) (int, http.Header, string) {
 	return res.StatusCode, res.Header, string(out)
 }
 
-// Without a server behind it, a front answers with the reason; those who waited get
-// it too, streams end, and the next server answers on the same listener.
+// Without a server behind it, a front answers with the reason. Waiting requests also
+// receive it, streams end, and the next server answers on the same listener.
 func TestFront(t *testing.T) {
 	front, put, url := fronted(t)
 	put()
@@ -89,7 +89,7 @@ func TestFront(t *testing.T) {
 		streams <- err
 	}()
 	<-began
-	for { // until the run of the one that waits is there
+	for { // until the run of the waiting request exists
 		if _, _, out := ask(t, http.MethodGet, url+"/handlers"); strings.Count(out, `"handler_id"`) == 2 {
 			break
 		}
@@ -101,7 +101,7 @@ func TestFront(t *testing.T) {
 	if got := <-waits; !strings.HasPrefix(got, "503 2 ") || !strings.Contains(got, "the store is away") {
 		t.Errorf("the request that waited: %s", got)
 	}
-	if err := <-streams; !errors.Is(err, io.ErrUnexpectedEOF) { // its run goes on
+	if err := <-streams; !errors.Is(err, io.ErrUnexpectedEOF) { // its run continues
 		t.Errorf("the stream: %v", err)
 	}
 	for _, path := range []string{"/health", "/ready", "/handlers"} {

@@ -15,9 +15,8 @@ import (
 	"github.com/weftrun/weft/host/store/memory"
 )
 
-// FuzzRoutes asks every route that there is with any parameter, query, header and
-// body: nothing panics, nothing is answered with a 500, and every answer is one that
-// the description of the API has.
+// FuzzRoutes calls every route with any parameter, query, header and body: nothing
+// panics, no answer is a 500, and every answer matches the description of the API.
 func FuzzRoutes(f *testing.F) {
 	fake := newFake(f)
 	a, err := access.New(f.Context(), access.Config{Store: memory.New(), Runs: fake, Plugins: fakePlugins{fake}, AdminKey: adminKey})
@@ -42,7 +41,7 @@ func FuzzRoutes(f *testing.F) {
 			return // no such request arrives
 		}
 		req := httptest.NewRequest(r.Method, path+"?"+query, strings.NewReader(string(body)))
-		ctx, cancel := context.WithTimeout(req.Context(), time.Second) // a stream has no end
+		ctx, cancel := context.WithTimeout(req.Context(), time.Second) // a stream does not end
 		defer cancel()
 		req = req.WithContext(ctx)
 		req.Host = "localhost"

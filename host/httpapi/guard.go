@@ -11,16 +11,16 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// guard keeps web pages away from a server that asks for no keys. A page can
-// make a browser send requests to loopback addresses; what it cannot do is
-// forge the Host, Origin and Sec-Fetch-Site headers. A foreign Host means DNS
-// rebinding, a foreign Origin or site a cross-site request.
+// guard protects a server without keys from web pages. A page can make a browser send
+// requests to loopback addresses, but it cannot forge the Host, Origin and Sec-Fetch-Site
+// headers. A foreign Host means DNS rebinding; a foreign Origin or site means a
+// cross-site request.
 //
-// A server that asks for keys need not know its names: no page can make a browser
-// send a key that it does not know. Only CORS is left of the rules then.
+// A server with keys does not check the host, because a page cannot make a browser send a
+// key that the page does not know. Only the rules for CORS apply then.
 type guard struct {
 	keyed   bool
-	hosts   map[string]bool // names beside the loopback ones, lower case
+	hosts   map[string]bool // names besides the loopback names, lower case
 	origins map[string]bool // foreign origins that may use the API
 }
 
@@ -35,7 +35,7 @@ func newGuard(cfg Config) guard {
 		g.hosts[strings.ToLower(name)] = true
 	}
 	for _, origin := range cfg.CORSOrigins {
-		// The origin "null" is that of every sandboxed page and file.
+		// Every sandboxed page and every file has the origin "null".
 		if origin != "null" && origin != "" {
 			g.origins[strings.ToLower(origin)] = true
 		}
@@ -43,9 +43,9 @@ func newGuard(cfg Config) guard {
 	return g
 }
 
-// check refuses a request that a web page may have forged. cors is the
-// request's origin when it is a foreign one that may use the API. Open paths
-// tell nothing worth protecting and are read by probes under any name.
+// check refuses a request that a web page may have forged. cors is the request's origin
+// if it is a foreign origin that may use the API. Open paths reveal nothing worth
+// protecting, and probes call them under any host name.
 func (g *guard) check(r *http.Request, open bool) (cors string, err error) {
 	open = open || g.keyed
 	if !open && !g.knownHost(r.Host) {
@@ -78,8 +78,8 @@ func (g *guard) knownHost(header string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// hostName gives the name in a host[:port], lower case, without brackets and
-// the root's dot.
+// hostName returns the name in a host[:port], in lower case, without brackets and the dot
+// of the root.
 func hostName(hostport string) string {
 	name := hostport
 	if h, _, err := net.SplitHostPort(hostport); err == nil {
@@ -89,7 +89,7 @@ func hostName(hostport string) string {
 	return strings.TrimSuffix(strings.ToLower(name), ".")
 }
 
-// ownOrigin reports whether the origin is the one that the request went to.
+// ownOrigin reports whether the origin is the one that the request was sent to.
 func ownOrigin(r *http.Request, origin string) bool {
 	scheme := "http"
 	if r.TLS != nil {
@@ -125,11 +125,11 @@ func (s *Server) protect(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// exposedHeaders are those of an answer that the page of an allowed origin may read,
-// beside what browsers show anyway.
+// exposedHeaders are the headers of an answer that the page of an allowed origin may
+// read, in addition to the headers that browsers always show.
 const exposedHeaders = "ETag, Location, Retry-After, Warning, " + headerRequestID
 
-// preflight tells a browser that the page of an allowed origin may go on.
+// preflight tells a browser that the page of an allowed origin may send its request.
 func preflight(c echo.Context) error {
 	h := c.Response().Header()
 	h.Set("Vary", "Origin, Access-Control-Request-Method, Access-Control-Request-Headers")
@@ -141,8 +141,8 @@ func preflight(c echo.Context) error {
 	return send(c, http.StatusOK, "text/plain; charset=utf-8", []byte("OK"))
 }
 
-// optionsNotAllowed answers OPTIONS outside CORS like any method that a route
-// does not have; the router would answer it by itself.
+// optionsNotAllowed refuses OPTIONS outside CORS like any method that a route does not
+// have. Otherwise the router would answer it.
 func optionsNotAllowed(c echo.Context) error {
 	if allow, ok := c.Get(echo.ContextKeyHeaderAllow).(string); ok && allow != "" {
 		return echo.MethodNotAllowedHandler(c)
@@ -150,8 +150,8 @@ func optionsNotAllowed(c echo.Context) error {
 	return echo.ErrNotFound
 }
 
-// canonicalPath refuses paths with empty segments, which the router would let
-// an empty parameter match.
+// canonicalPath refuses paths with empty segments, which the router would match with an
+// empty parameter.
 func canonicalPath(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		path := echo.GetPath(c.Request())

@@ -15,20 +15,21 @@ import (
 	"github.com/weftrun/weft/host/apiwire"
 )
 
-// minGzip is the length in bytes from which an answer is worth compressing: a
-// shorter one takes one packet in any case.
+// minGzip is the length in bytes from which compressing an answer saves time: a shorter
+// answer takes one packet in any case.
 const minGzip = 1 << 10
 
-// leastRecord is less than any record of a listing takes, in bytes.
+// leastRecord is a lower bound for the length of a record in a listing, in bytes.
 const leastRecord = 256
 
-// packers are the compressors that there are, made when they are first taken. Each
-// has close to a megabyte of tables, so there are as many as cores: compressing is
-// nothing but computing, and who waits for one would have waited for a core. None is
-// held while a client is written to.
+// packers are the compressors, which are made at their first use. Each has close to a
+// megabyte of tables. There is one for each core, because compressing only uses the CPU:
+// more compressors would wait for a core instead. No compressor is held while the server
+// writes to a client.
 var packers = newPackers(runtime.GOMAXPROCS(0))
 
-// newPackers makes a pool of n compressors; nil stands for one that is not made yet.
+// newPackers creates a pool of n compressors; nil stands for a compressor that is not
+// made yet.
 func newPackers(n int) chan *gzip.Writer {
 	pool := make(chan *gzip.Writer, n)
 	for range n {
@@ -37,17 +38,17 @@ func newPackers(n int) chan *gzip.Writer {
 	return pool
 }
 
-// pack lends a compressor that writes to out, and writes the end.
+// pack lends fill a compressor that writes to out, and finishes the compressed text.
 func pack(out io.Writer, fill func(w io.Writer) error) error {
 	w := <-packers
 	if w == nil {
-		// The level exists. The fastest one leaves a tenth of a typical listing.
+		// The level is valid. The fastest level reduces a typical listing to a tenth.
 		w, _ = gzip.NewWriterLevel(out, gzip.BestSpeed)
 	} else {
 		w.Reset(out)
 	}
 	defer func() {
-		w.Reset(io.Discard) // the pool keeps no answer
+		w.Reset(io.Discard) // the compressor must not keep the answer
 		packers <- w
 	}()
 	if err := fill(w); err != nil {
@@ -56,11 +57,11 @@ func pack(out io.Writer, fill func(w io.Writer) error) error {
 	return w.Close()
 }
 
-// packed gives the body to answer with: compressed, and the header says so, if the
-// client takes that and it is worth it. done gives its memory back.
+// packed returns the body to send. The body is compressed, and the header says so, if the
+// client accepts gzip and compression saves bytes. done releases the memory of the body.
 //
-// What has an entity tag stays as it is: the tag is a strong one, and so that of
-// one sequence of bytes.
+// A body with an entity tag is not compressed: the tag is strong, so it stands for one
+// sequence of bytes.
 func packed(c echo.Context, contentType string, body []byte) (out []byte, done func()) {
 	h := c.Response().Header()
 	if len(body) < minGzip || !packable(contentType) || h.Get("ETag") != "" {
@@ -82,15 +83,15 @@ func packed(c echo.Context, contentType string, body []byte) (out []byte, done f
 		_, err := w.Write(body)
 		return err
 	})
-	if err != nil || b.Len() >= len(body) { // a buffer takes all; noise does not shrink
+	if err != nil || b.Len() >= len(body) { // a buffer returns no error; random data does not shrink
 		return body, done
 	}
 	h.Set("Content-Encoding", "gzip")
 	return b.Bytes(), done
 }
 
-// packPage writes a page compressed: as a whole, as a compressor is not to wait for
-// a client, but it is never there uncompressed as a whole.
+// packPage writes a compressed page. The whole compressed page is in memory, because a
+// compressor must not wait for a client, but never the whole page uncompressed.
 func packPage(c echo.Context, runs []host.Run, more bool, q *host.RunQuery) error {
 	var out bytes.Buffer
 	err := pack(&out, func(w io.Writer) error {
@@ -121,8 +122,8 @@ func packPage(c echo.Context, runs []host.Run, more bool, q *host.RunQuery) erro
 	return err
 }
 
-// packable reports whether bodies of a type are compressed. A stream of events is
-// not: clients must be able to read each event when it is written.
+// packable reports whether bodies of a type are compressed. A stream of events is not:
+// clients must be able to read each event when it is written.
 func packable(contentType string) bool {
 	switch t := mediaType(contentType); t {
 	case echo.MIMEApplicationJSON, apiwire.TypeCBOR, "application/javascript", "image/svg+xml":
@@ -134,8 +135,8 @@ func packable(contentType string) bool {
 	}
 }
 
-// takesGzip reports whether the client says that it reads gzip. What it says of gzip
-// itself goes before what it says of all codings.
+// takesGzip reports whether the client accepts gzip. A quality for gzip takes precedence
+// over a quality for all codings.
 func takesGzip(r *http.Request) bool {
 	any := false
 	for _, header := range r.Header.Values("Accept-Encoding") {

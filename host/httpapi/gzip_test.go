@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// unpack gives the body of an answer as it was before it was compressed.
+// unpack returns the decompressed body of an answer.
 func unpack(t *testing.T, w *httptest.ResponseRecorder) string {
 	t.Helper()
 	if got := w.Header().Get("Content-Length"); got != strconv.Itoa(w.Body.Len()) {
@@ -34,8 +34,8 @@ func unpack(t *testing.T, w *httptest.ResponseRecorder) string {
 	return string(out)
 }
 
-// TestGzip: answers of 1 KiB and more are compressed for clients that take it, and
-// are the same as for others.
+// TestGzip: answers of 1 KiB and more are compressed for clients that accept it, and
+// their content is the same as for others.
 func TestGzip(t *testing.T) {
 	f := newFake(t)
 	h := newServer(t, f).Handler()
@@ -78,7 +78,7 @@ func TestGzip(t *testing.T) {
 	}
 }
 
-// TestGzipOfALongPage: a page that is written in pieces is compressed as one.
+// TestGzipOfALongPage: a page that is written in pieces is compressed as a whole.
 func TestGzipOfALongPage(t *testing.T) {
 	f := newFake(t)
 	h := newServer(t, f).Handler()
@@ -95,7 +95,7 @@ func TestGzipOfALongPage(t *testing.T) {
 	}
 }
 
-// TestGzipLeavesTags: what a strong tag is of stays one sequence of bytes.
+// TestGzipLeavesTags: a body with a strong tag stays one sequence of bytes.
 func TestGzipLeavesTags(t *testing.T) {
 	f := newFake(t)
 	h := newServer(t, f).Handler()
@@ -106,14 +106,14 @@ func TestGzipLeavesTags(t *testing.T) {
 	}
 }
 
-// TestGzipNotOfStreams: events come as they are, whatever the client takes.
+// TestGzipNotOfStreams: events are not compressed, whatever the client accepts.
 func TestGzipNotOfStreams(t *testing.T) {
 	f := newFake(t)
 	s := httptest.NewServer(newServer(t, f).Handler())
 	defer s.Close()
 	call(t, s.Config.Handler, "POST", "/workflows/slow/run-nowait", `{"handler_id":"s"}`)
 	for _, query := range []string{"", "&sse=false"} {
-		resp, err := s.Client().Get(s.URL + "/events/s?after_sequence=-1" + query) // it takes gzip
+		resp, err := s.Client().Get(s.URL + "/events/s?after_sequence=-1" + query) // the client accepts gzip
 		if err != nil {
 			t.Fatal(err)
 		}

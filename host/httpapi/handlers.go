@@ -17,14 +17,14 @@ import (
 	"github.com/weftrun/weft/host/search"
 )
 
-// flushSize is how much of a long answer is gathered before it is written, in
-// bytes.
+// flushSize is the number of bytes of a long answer that are collected before they are
+// written.
 const flushSize = 256 << 10
 
 // getHandler answers the record of a handler's latest run, or of a run.
 func (s *Server) getHandler(c echo.Context) error { return s.getRun(c, answerRecord) }
 
-// getResult answers the same with the bare result.
+// getResult answers the same as getHandler, but with the bare result.
 func (s *Server) getResult(c echo.Context) error { return s.getRun(c, answerBare) }
 
 func (s *Server) getRun(c echo.Context, with func(c echo.Context, status int, run *host.Run) error) error {
@@ -85,7 +85,7 @@ func (s *Server) listHandlers(c echo.Context) error {
 	return streamPage(c, runs, more, &q)
 }
 
-// streamPage writes a page piece by piece: a thousand records may hold much.
+// streamPage writes a page in pieces, because a thousand records may be long.
 func streamPage(c echo.Context, runs []host.Run, more bool, q *host.RunQuery) error {
 	write := func(b []byte) ([]byte, error) {
 		if len(b) < flushSize {
@@ -111,9 +111,9 @@ func streamPage(c echo.Context, runs []host.Run, more bool, q *host.RunQuery) er
 		})
 }
 
-// appendPage appends an [apiwire.Records]: record by record, as a thousand of them may
-// hold much. spill is called after each record, with what there is, and returns the
-// buffer to go on with.
+// appendPage appends an [apiwire.Records] record by record, because a thousand records
+// may be long. It calls spill after each record with the bytes so far, and continues with
+// the buffer that spill returns.
 func appendPage(dst []byte, runs []host.Run, more bool, q *host.RunQuery, spill func([]byte) ([]byte, error)) ([]byte, error) {
 	dst = append(dst, `{"handlers":[`...)
 	var r apiwire.Record
@@ -149,7 +149,7 @@ func parseList(tenant string, v url.Values) (host.RunQuery, error) {
 		Blocked:   isTrue(v, "blocked", false),
 	}
 	if q.Version = strings.ToLower(v.Get("version")); q.Version != "" && !versionFilter.MatchString(q.Version) {
-		return q, invalid("Invalid version: '%s'. It is the digest of a version, or at least its first 8 digits", clip(v.Get("version")))
+		return q, invalid("Invalid version: '%s'. It must be the digest of a version, or at least its first 8 digits", clip(v.Get("version")))
 	}
 	var err error
 	if q.Search, err = search.Parse(strings.Join(v["q"], " ")); err != nil {
@@ -171,12 +171,12 @@ func parseList(tenant string, v url.Values) (host.RunQuery, error) {
 	return q, nil
 }
 
-// versionFilter is a SHA-256 in hexadecimal, or so much of its beginning that it
-// hardly is that of another.
+// versionFilter matches a SHA-256 in hexadecimal, or a prefix that is long enough to be
+// unique in practice.
 var versionFilter = regexp.MustCompile(`^[0-9a-f]{8,64}$`)
 
-// filterOf gives the values of a filter without blanks around them, each once and
-// sorted. Empty ones do not filter.
+// filterOf returns the values of a filter, sorted, without duplicates and surrounding
+// blanks. Empty values are ignored.
 func filterOf(values []string) []string {
 	values = slices.Clone(values)
 	for i := range values {
@@ -187,12 +187,13 @@ func filterOf(values []string) []string {
 	return slices.Compact(values)
 }
 
-// parseSince reads a time as Unix nanoseconds; one beyond their range is their
-// nearest end. A space stands for the plus that an unescaped query loses.
+// parseSince reads a time as Unix nanoseconds. A time outside their range becomes the
+// nearest limit. A space counts as a plus, because an unescaped query turns plus into a
+// space.
 func parseSince(text string) (int64, error) {
 	t, err := time.Parse(time.RFC3339, strings.Replace(text, " ", "+", 1))
 	if err != nil {
-		return 0, invalid("Invalid since: '%s'. It is a time like 2026-11-21T02:47:31Z", clip(text))
+		return 0, invalid("Invalid since: '%s'. It must be a time like 2026-11-21T02:47:31Z", clip(text))
 	}
 	switch sec := t.Unix(); {
 	case sec < 0:

@@ -13,15 +13,15 @@ import (
 	"github.com/weftrun/weft/host/apiwire"
 )
 
-// maxMembers bounds the fields of a request's own objects. Events are bounded
-// by abi's limits.
+// maxMembers limits the fields of the objects of a request itself. The limits of package
+// abi apply to events.
 const maxMembers = 64
 
-// shape is how the objects of a struct are read.
+// shape says how to read an object into a struct.
 type shape struct {
 	fields []apiwire.Field
 	names  []string
-	open   bool // fields that are not known are left out; else they are refused
+	open   bool // unknown fields are ignored; otherwise they are refused
 }
 
 var shapes sync.Map // reflect.Type of a struct: *shape
@@ -48,8 +48,8 @@ func (s *shape) find(name []byte) *apiwire.Field {
 	return nil
 }
 
-// into reads an object into a struct of package apiwire. What is null or absent, or
-// counts as absent, is left as it is. What is nested in [apiwire.Value]s is not looked at,
+// into reads an object into a struct of package apiwire. A field stays unchanged if its
+// value is null or absent, or counts as absent. Nested [apiwire.Value]s are not examined,
 // except that they must be objects where the struct says so.
 func (v value) into(dst any) error {
 	to := reflect.ValueOf(dst).Elem()
@@ -61,33 +61,29 @@ func (v value) into(dst any) error {
 		return invalid("The request has more than %d fields", maxMembers)
 	}
 	m := membersOf(v.raw)
-	for name, _, ok := m.next(); ok && !s.open; name, _, ok = m.next() {
-		if s.find(name) == nil {
-			// A setting that is misspelt would be missed much later.
-			return invalid("'%s' is not known: use %s", joinPath(v.path, clip(string(name))), strings.Join(s.names, ", "))
-		}
-	}
-	m = membersOf(v.raw)
 	for name, raw, ok := m.next(); ok; name, raw, ok = m.next() {
 		f := s.find(name)
-		if f == nil {
-			continue
-		}
-		if err := v.under(f.Name, raw).set(to.Field(f.Index), f.Options); err != nil {
-			return err
+		switch {
+		case f != nil:
+			if err := v.under(f.Name, raw).set(to.Field(f.Index), f.Options); err != nil {
+				return err
+			}
+		case !s.open:
+			// A misspelt setting would be noticed much later.
+			return invalid("'%s' is not known: use %s", joinPath(v.path, clip(string(name))), strings.Join(s.names, ", "))
 		}
 	}
 	return nil
 }
 
-// set reads a value into a field with those options.
+// set reads a value into a field with the given options.
 func (v value) set(to reflect.Value, options map[string]string) error {
 	_, loose := options["loose"]
 	if v.null() || loose && !v.given() {
 		return nil
 	}
 	if _, either := options["json"]; either {
-		to.SetBytes(v.raw) // readEvent says what it may be
+		to.SetBytes(v.raw) // readEvent checks the content
 		return nil
 	}
 	var err error
@@ -107,7 +103,7 @@ func (v value) set(to reflect.Value, options map[string]string) error {
 		if text, bad := v.optionalText(); bad != nil {
 			err = bad
 		} else if *field, err = base64.StdEncoding.DecodeString(text); err != nil {
-			err = invalid("'%s' does not read: it is not what a server wrote", v.path)
+			err = invalid("'%s' cannot be read: it was not written by a server", v.path)
 		}
 	case *bool:
 		if *field = v.raw[0] == cbor.True; !*field && v.raw[0] != cbor.False {
@@ -137,7 +133,8 @@ func (v value) set(to reflect.Value, options map[string]string) error {
 	return err
 }
 
-// objectValue is a value that has to be an object. (JSON's {"$bytes": ...} is not one.)
+// objectValue returns a value that must be an object. (JSON's {"$bytes": ...} is not an
+// object.)
 func (v value) objectValue() (apiwire.Value, error) {
 	if !v.object() {
 		return nil, invalid("'%s' must be an object", v.path)
@@ -182,7 +179,7 @@ func (v value) byName() (map[string]apiwire.Value, error) {
 	return out, nil
 }
 
-// decode reads a value as a whole.
+// decode decodes the whole value.
 func (v value) decode() (any, error) {
 	raw, err := v.canonical()
 	if err != nil {
@@ -191,7 +188,7 @@ func (v value) decode() (any, error) {
 	return abi.DecodeValue(raw)
 }
 
-// seconds reads a time of 0 or more.
+// seconds reads a duration of 0 or more.
 func (v value) seconds() (time.Duration, error) {
 	decoded, err := v.decode()
 	if err != nil {

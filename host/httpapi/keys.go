@@ -13,7 +13,7 @@ import (
 	"github.com/weftrun/weft/host/apiwire"
 )
 
-// createKey makes a key; its answer is the only one that has it.
+// createKey creates a key. No other answer contains the key itself.
 func (s *Server) createKey(c echo.Context) error {
 	body, err := s.readValue(c)
 	if err != nil {
@@ -40,7 +40,7 @@ func parseKey(body value) (req host.KeyRequest, err error) {
 	}
 	t, err := time.Parse(time.RFC3339, key.Expires)
 	if err != nil || t.Unix() <= 0 || t.Unix() >= math.MaxInt64/int64(time.Second) {
-		return req, invalid("Invalid expires_at: '%s'. It is a time like 2027-11-21T02:47:31Z", clip(key.Expires))
+		return req, invalid("Invalid expires_at: '%s'. It must be a time like 2027-11-21T02:47:31Z", clip(key.Expires))
 	}
 	req.Expires = t.UnixNano()
 	return req, nil
@@ -54,7 +54,7 @@ func (s *Server) listKeys(c echo.Context) error {
 	})
 }
 
-// getKey answers one, but not the key itself.
+// getKey answers the description of a key, without the key itself.
 func (s *Server) getKey(c echo.Context) error {
 	return managed(s, c, http.StatusOK, func(ctx context.Context, a host.Access, by *host.Grant) (out apiwire.Key, err error) {
 		k, err := a.Key(ctx, by, param(c, "id"))
@@ -72,7 +72,7 @@ func (s *Server) revokeKey(c echo.Context) error {
 	return answerGone(c, orNotFound(a.RevokeKey(c.Request().Context(), grantOf(c), param(c, "id")), textKeyNotFound))
 }
 
-// rotateKey gives a key another secret.
+// rotateKey gives a key a new secret.
 func (s *Server) rotateKey(c echo.Context) error {
 	var body apiwire.Rotate
 	if err := s.readInto(c, &body); err != nil {
@@ -88,7 +88,7 @@ func (s *Server) rotateKey(c echo.Context) error {
 	})
 }
 
-// showSecret is a key with its secret, which nothing on the way may keep.
+// showSecret returns a key with its secret, and forbids caches to store the answer.
 func showSecret(c echo.Context, k *host.KeyRecord, secret string) apiwire.NewKey {
 	c.Response().Header().Set("Cache-Control", "no-store")
 	out := apiwire.NewKey{Secret: secret}
@@ -96,7 +96,7 @@ func showSecret(c echo.Context, k *host.KeyRecord, secret string) apiwire.NewKey
 	return out
 }
 
-// listAudit answers a page of the audit log, the newest first.
+// listAudit answers a page of the audit log, newest entry first.
 func (s *Server) listAudit(c echo.Context) error {
 	by := grantOf(c)
 	before, limit, err := parseAudit(by, c.QueryParams())
@@ -113,7 +113,7 @@ func (s *Server) listAudit(c echo.Context) error {
 	})
 }
 
-// parseAudit reads which page is asked for.
+// parseAudit reads the position and the length of the page.
 func parseAudit(by *host.Grant, v url.Values) (before int64, limit int, err error) {
 	limit, err = limitOf(v, apiwire.MaxPage, apiwire.MaxPage)
 	text := v.Get("cursor")
@@ -127,7 +127,7 @@ func parseAudit(by *host.Grant, v url.Values) (before int64, limit int, err erro
 	return before, limit, err
 }
 
-// auditHash identifies the part of the log that a grant sees.
+// auditHash identifies the part of the audit log that a grant may see.
 func auditHash(by *host.Grant) string {
 	q := host.RunQuery{Tenant: "audit of " + by.Tenant, Blocked: by.Server && !by.Named}
 	return string(filterHash(&q))

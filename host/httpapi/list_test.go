@@ -58,15 +58,15 @@ func TestListPages(t *testing.T) {
 	if want := []string{"p4", "p3", "p2", "p1", "p0"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("pages = %v, want %v", got, want)
 	}
-	// A page that is just full ends the listing.
+	// A full page may be the last one.
 	if p := getPage(t, h, "workflow_name=plain&limit=5"); len(p.Handlers) != 5 || p.NextCursor != nil {
 		t.Errorf("full page = %+v", p)
 	}
-	// The limit is no filter, other filters are, in any order.
+	// The limit is not a filter, so it may change. Filters may be in any order.
 	first := getPage(t, h, "status=running&status=completed&limit=1")
 	cursor := "&cursor=" + url.QueryEscape(*first.NextCursor)
 	getPage(t, h, "status=completed&status=running&limit=3"+cursor)
-	// One that is longer than any is refused, though it begins well.
+	// A cursor that is too long is refused, although its beginning is valid.
 	wantError(t, call(t, h, "GET", "/handlers?status=running&status=completed"+cursor+strings.Repeat("A", 400), ""), 400, host.CodeInvalidArgument)
 	for _, other := range []string{"", "status=running", "status=running&status=completed&session=s", "status=running&status=completed&version=01234567", "status=running&status=completed&blocked=true", "status=running&status=completed&q=a", "status=running&status=completed&since=2026-01-01T00:00:00Z"} {
 		detail := wantError(t, call(t, h, "GET", "/handlers?"+other+cursor, ""), 400, host.CodeInvalidArgument)
@@ -122,8 +122,7 @@ func TestListQuery(t *testing.T) {
 	}
 }
 
-// TestListSearchCursor: a cursor belongs to the words that it was made for, however
-// these are written.
+// TestListSearchCursor: a cursor belongs to the words of its search, in any notation.
 func TestListSearchCursor(t *testing.T) {
 	f := newFake(t)
 	h := newServer(t, f).Handler()

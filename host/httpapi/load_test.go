@@ -8,13 +8,13 @@ import (
 	"github.com/weftrun/weft/host/httpapi"
 )
 
-// TestShed: beyond its bounds the server refuses by name, says when to come back, and
-// answers probes; a request that ends makes room.
+// TestShed: beyond its limits the server refuses by name, says when to retry, and answers
+// probes; a request that ends makes room.
 func TestShed(t *testing.T) {
 	f := newFake(t)
 	h := newServer(t, f, func(c *httpapi.Config) { c.MaxRequests, c.MaxRequestBytes = 1, 1<<20 }).Handler()
 	big := `{"start_event":{"text":"` + strings.Repeat("a", 2<<20) + `"}}`
-	for range 3 { // what was taken is given back
+	for range 3 { // the place is released each time
 		w := call(t, h, "POST", "/workflows/plain/run", big)
 		if w.Code != http.StatusRequestEntityTooLarge || !strings.Contains(w.Body.String(), `"too_large"`) ||
 			!strings.Contains(w.Body.String(), "max-request-bytes") {

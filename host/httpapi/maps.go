@@ -11,7 +11,7 @@ import (
 type members struct {
 	of   abi.Raw
 	pos  int
-	left int // pairs to come
+	left int // remaining pairs
 }
 
 func membersOf(m abi.Raw) members {
@@ -19,7 +19,7 @@ func membersOf(m abi.Raw) members {
 	return members{of: m, pos: pos, left: int(n)}
 }
 
-// next gives the next pair; ok is false at the end.
+// next returns the next pair; ok is false at the end.
 func (m *members) next() (name []byte, v abi.Raw, ok bool) {
 	if m.left == 0 {
 		return nil, nil, false
@@ -31,7 +31,8 @@ func (m *members) next() (name []byte, v abi.Raw, ok bool) {
 	return m.of[start:at], m.of[at:m.pos], true
 }
 
-// lookup finds a key in a canonical map; nil when it is not there.
+// lookup returns the value of a key in a canonical map; nil if the map does not have the
+// key.
 func lookup(m abi.Raw, key string) abi.Raw {
 	if len(m) == 0 || cbor.Major(m[0]) != cbor.Map {
 		return nil
@@ -45,8 +46,8 @@ func lookup(m abi.Raw, key string) abi.Raw {
 	return nil
 }
 
-// merge gives a canonical map with the pairs of both canonical maps but those
-// under the key drop; where both have a key, over wins.
+// merge returns a canonical map with the pairs of both canonical maps, except the pair
+// with the key drop. If both maps have a key, the value of over wins.
 func merge(base, over abi.Raw, drop string) abi.Raw {
 	pairs := make([]byte, 0, len(base)+len(over))
 	n := uint64(0)
@@ -72,12 +73,12 @@ func merge(base, over abi.Raw, drop string) abi.Raw {
 	return append(cbor.AppendHead(make([]byte, 0, len(pairs)+9), cbor.Map, n), pairs...)
 }
 
-// pairCursor stands on a pair of a canonical map.
+// pairCursor points to a pair of a canonical map.
 type pairCursor struct {
 	m    members
 	name []byte
 	pair []byte // the encoded key and value
-	ok   bool   // there is a pair
+	ok   bool   // there is a pair at this position
 }
 
 func pairsOf(m abi.Raw) pairCursor {
@@ -92,8 +93,8 @@ func (p *pairCursor) advance() {
 	p.pair = p.m.of[start:p.m.pos]
 }
 
-// compare orders two cursors by their keys as canonical maps do: shorter keys
-// first, then by bytes. A cursor at the end comes last.
+// compare orders two cursors by their keys as canonical maps do: shorter keys first, then
+// by bytes. A cursor at the end is last.
 func (p *pairCursor) compare(o *pairCursor) int {
 	switch {
 	case !p.ok:

@@ -11,10 +11,10 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// methods are those that some route has, and those that are answered for all.
+// methods are the methods that some route has, and those that every path answers.
 var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions}
 
-// observed tells of a request that is answered, or will be by err.
+// observed reports a request that was answered, or will be answered with err.
 func (s *Server) observed(c echo.Context, err error, took time.Duration) {
 	route, method, status := s.outcome(c, err)
 	s.cfg.Observe(route, method, status, took)
@@ -24,9 +24,9 @@ func (s *Server) observed(c echo.Context, err error, took time.Duration) {
 	}
 }
 
-// outcome gives the pattern of a request's route, its method and the status that it
-// is answered with. What a client has made up is not told: it would make a series of
-// its own.
+// outcome returns the pattern of a request's route, its method and the status of its
+// answer. Paths and methods that a client invented are not returned: each would create a
+// metric series of its own.
 func (s *Server) outcome(c echo.Context, err error) (route, method string, status int) {
 	status = c.Response().Status
 	if err != nil && !c.Response().Committed {

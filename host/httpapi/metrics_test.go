@@ -10,8 +10,8 @@ import (
 	"github.com/weftrun/weft/host/httpapi"
 )
 
-// TestObserve: each request is told by its route's pattern and its status; nothing that
-// a client makes up is a route or a method.
+// TestObserve: each request is reported with its route's pattern and its status. Invented
+// paths and methods are not reported as routes or methods.
 func TestObserve(t *testing.T) {
 	f := newFake(t)
 	var seen []string

@@ -9,7 +9,7 @@ import (
 	"github.com/weftrun/weft/host/apiwire"
 )
 
-// retryHandler lets a run go on that has failed, or is blocked.
+// retryHandler continues a run that has failed or is blocked.
 func (s *Server) retryHandler(c echo.Context) error {
 	var retry apiwire.Retry
 	if err := s.readInto(c, &retry); err != nil {
@@ -22,8 +22,8 @@ func (s *Server) retryHandler(c echo.Context) error {
 	return answerFork(c, &retried)
 }
 
-// migrateWorkflow says which runs the newest version fits, and with dry_run=false
-// moves these to it.
+// migrateWorkflow reports which runs the newest version fits, and with dry_run=false
+// moves these runs to it.
 func (s *Server) migrateWorkflow(c echo.Context) error {
 	req, q, err := s.parseMigrate(c)
 	if err != nil {
@@ -37,8 +37,8 @@ func (s *Server) migrateWorkflow(c echo.Context) error {
 	return answer(c, http.StatusOK, &shown)
 }
 
-// parseMigrate reads which runs are to be moved. The query that the second result is
-// identifies the listing, for cursors.
+// parseMigrate reads which runs to move. The second result is a query that identifies the
+// listing, for cursors.
 func (s *Server) parseMigrate(c echo.Context) (host.MigrateRequest, host.RunQuery, error) {
 	req := host.MigrateRequest{Tenant: tenantOf(c), Workflow: param(c, "name")}
 	q := migrateQuery(tenantOf(c), req.Workflow)
@@ -67,7 +67,7 @@ func migrateQuery(tenant, workflow string) host.RunQuery {
 	return host.RunQuery{Tenant: tenant, Workflows: []string{workflow}, Statuses: []string{string(host.StatusRunning)}}
 }
 
-// showMigration is what came of a migration, of the listing that q identifies.
+// showMigration returns the answer for a migration. q identifies the listing.
 func showMigration(m *host.Migration, dry bool, q *host.RunQuery) apiwire.Migration {
 	out := apiwire.Migration{DryRun: dry}
 	if apiwire.Fill(&out, m); m.NextHandler != "" {
@@ -76,8 +76,8 @@ func showMigration(m *host.Migration, dry bool, q *host.RunQuery) apiwire.Migrat
 	return out
 }
 
-// checked says what the versions that an upload has made are for runs under way: for
-// each workflow that has it, what a dry run of a migration says.
+// checked reports how active runs fit the new versions of an upload: for each workflow
+// with a new version, the result of a dry run of a migration.
 func (s *Server) checked(c echo.Context, info *host.PluginInfo) ([]apiwire.Migration, error) {
 	out := []apiwire.Migration{}
 	names := info.ComposedIn

@@ -11,7 +11,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// Retry implements host.Runs: of any run, with what was asked for as its version.
+// Retry implements host.Runs for any run; the version shows the argument.
 func (f *fakeHost) Retry(_ context.Context, _, id string, newest bool) (host.Fork, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -24,7 +24,7 @@ func (f *fakeHost) Retry(_ context.Context, _, id string, newest bool) (host.For
 	return out, nil
 }
 
-// Migrate implements host.Runs: it keeps the request, and gives one of everything.
+// Migrate implements host.Runs: it records the request, and returns one of each kind.
 func (f *fakeHost) Migrate(_ context.Context, req host.MigrateRequest) (host.Migration, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -39,7 +39,7 @@ func (f *fakeHost) Migrate(_ context.Context, req host.MigrateRequest) (host.Mig
 	}, nil
 }
 
-// TestRetry: what is asked for, what is answered, and what is refused.
+// TestRetry: requests, answers and refusals.
 func TestRetry(t *testing.T) {
 	h := newServer(t, newFake(t)).Handler()
 	if w := call(t, h, "POST", "/workflows/plain/run-nowait", `{"handler_id":"h"}`); w.Code != http.StatusOK {
@@ -58,7 +58,7 @@ func TestRetry(t *testing.T) {
 	wantError(t, call(t, h, "POST", "/handlers/nobody/retry", ``), http.StatusNotFound, host.CodeNotFound)
 }
 
-// TestMigrate: what is asked for, what is answered, and what is refused.
+// TestMigrate: requests, answers and refusals.
 func TestMigrate(t *testing.T) {
 	f := newFake(t)
 	h := newServer(t, f).Handler()
@@ -88,7 +88,7 @@ func TestMigrate(t *testing.T) {
 	wantError(t, call(t, h, "POST", "/workflows/nothing/migrate", ``), http.StatusNotFound, host.CodeNotFound)
 }
 
-// TestUploadChecked: an upload answers with the check when it is asked to.
+// TestUploadChecked: an upload answers with the check if the request asks for it.
 func TestUploadChecked(t *testing.T) {
 	f := newFake(t)
 	h := newServer(t, f).Handler()

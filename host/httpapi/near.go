@@ -7,8 +7,8 @@ import (
 	"github.com/weftrun/weft/abi"
 )
 
-// knownFields refuses a body with a field that is not known: most likely it is mistyped,
-// or belongs into the event, whose schema says so.
+// knownFields refuses a body with an unknown field. Such a field is probably mistyped, or
+// belongs in the event, as the event's schema shows.
 func knownFields(body value, known []string, event string, schema abi.Raw) error {
 	m := membersOf(body.raw)
 	for name, _, ok := m.next(); ok; name, _, ok = m.next() {
@@ -27,10 +27,10 @@ func knownFields(body value, known []string, event string, schema abi.Raw) error
 	return nil
 }
 
-// mostFar is how many letters a mistyped name may differ in.
+// mostFar is the largest number of letters by which a mistyped name may differ.
 const mostFar = 2
 
-// nearest gives the known name that a mistyped one may have meant, or "".
+// nearest returns the known name that a mistyped name probably means, or "".
 func nearest(name string, known []string) string {
 	best, far := "", min(mostFar, len(name)/2)+1
 	for _, k := range known {

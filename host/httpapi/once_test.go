@@ -8,7 +8,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// The key of a request goes with its route and the digest of its body.
+// An idempotency key belongs to its route and the digest of its body.
 func TestIdempotencyKey(t *testing.T) {
 	f := newFake(t)
 	h := newServer(t, f).Handler()

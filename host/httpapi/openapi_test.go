@@ -24,7 +24,7 @@ func fetch(path string) *httptest.ResponseRecorder {
 func TestDescriptionIsOpen(t *testing.T) {
 	_, _, h := keyed(t, adminKey)
 	for path, kind := range map[string]string{"/openapi.json": "application/json", "/docs": "text/html; charset=UTF-8"} {
-		// Under any name, and to a foreign page too: it is the same for all, and that of the source.
+		// Under any name, and for a foreign page, because the description is public.
 		w := call(t, h, "GET", path, "", "Host", "weft.example")
 		if w.Code != 200 || w.Header().Get("Content-Type") != kind {
 			t.Errorf("%s = %d %s", path, w.Code, w.Header().Get("Content-Type"))
@@ -38,8 +38,8 @@ func TestDescriptionIsOpen(t *testing.T) {
 	}
 }
 
-// TestDescriptionIsWhole: references lead somewhere, ids are of their own, and what
-// is named is used.
+// TestDescriptionIsWhole: references have targets, ids are unique, and named schemas are
+// used.
 func TestDescriptionIsWhole(t *testing.T) {
 	text := fetch("/openapi.json").Body.Bytes()
 	var doc struct {
@@ -92,8 +92,7 @@ func TestDescriptionIsWhole(t *testing.T) {
 	}
 }
 
-// TestDocsPageIsWhole: the page needs nothing from elsewhere, and its links lead to
-// places that it has.
+// TestDocsPageIsWhole: the page loads nothing from elsewhere, and its links have targets.
 func TestDocsPageIsWhole(t *testing.T) {
 	page := fetch("/docs").Body.String()
 	for _, not := range []string{"<script", "<link", "<img", "http://", "https://", "@import", "url(", "ZgotmplZ"} {
@@ -125,7 +124,7 @@ func TestDocsPageIsWhole(t *testing.T) {
 	}
 }
 
-// TestDescriptionCheckNotices keeps the check of all answers honest.
+// TestDescriptionCheckNotices checks that the check of all answers finds differences.
 func TestDescriptionCheckNotices(t *testing.T) {
 	d := hosttest.Described(t)
 	const health = `{"status":"healthy"}`

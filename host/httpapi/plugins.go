@@ -20,11 +20,11 @@ import (
 	"github.com/weftrun/weft/host/turns"
 )
 
-// pluginName is what a plugin may be called.
+// pluginName matches the valid names of plugins.
 var pluginName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}$`)
 
-// wasmTypes are the content types of an upload: none, the right ones, and what
-// curl says of any body.
+// wasmTypes are the content types of an upload: none, the correct types, and the type
+// that curl sends with any body.
 var wasmTypes = []string{"", "application/wasm", "application/octet-stream", "application/x-www-form-urlencoded"}
 
 // putPlugin uploads a version of a plugin.
@@ -76,15 +76,15 @@ func (s *Server) putPlugin(c echo.Context) error {
 	return answerPlugin(c, status, &info, &checks)
 }
 
-// storePlugin stores a version, and meanwhile tells the client how far that is.
+// storePlugin stores a version, and reports its progress to the client.
 func (s *Server) storePlugin(ctx context.Context, c echo.Context, name string, wasm []byte) (host.PluginInfo, bool, error) {
 	turn := &turns.Turn{}
 	defer tellProgress(c, turn)()
 	return s.cfg.Plugins.Put(turns.With(ctx, turn), tenantOf(c), name, wasm)
 }
 
-// asText refuses a module that curl -d has sent: it leaves out line ends and zeros, the
-// first of which begins a module.
+// asText refuses a module that curl -d has sent: it removes line ends and zero bytes, and
+// the first byte of a module is zero.
 func asText(header http.Header, body []byte) error {
 	if mediaType(header.Get("Content-Type")) == "application/x-www-form-urlencoded" && bytes.HasPrefix(body, []byte("asm")) {
 		return invalid("The body is not the module as it was: curl -d leaves bytes out; use curl --data-binary @FILE.wasm")
@@ -92,7 +92,7 @@ func asText(header http.Header, body []byte) error {
 	return nil
 }
 
-// withManifest gives a module with the manifest of its upload, if there is one.
+// withManifest returns a module with the manifest of its upload, if the upload has one.
 func withManifest(header http.Header, wasm []byte) ([]byte, error) {
 	text := strings.TrimSpace(header.Get(apiwire.HeaderManifest))
 	if text == "" {
@@ -141,7 +141,7 @@ func (s *Server) listVersions(c echo.Context) error {
 
 // deletePlugin removes a plugin, or one of its versions.
 func (s *Server) deletePlugin(c echo.Context) error {
-	if q := c.QueryParams(); q.Has("version") { // an empty one must not delete them all
+	if q := c.QueryParams(); q.Has("version") { // an empty version must not delete all versions
 		return s.deleteVersion(c, q.Get("version"))
 	}
 	err := s.cfg.Plugins.Delete(c.Request().Context(), tenantOf(c), param(c, "name"))
@@ -152,7 +152,7 @@ func (s *Server) deletePlugin(c echo.Context) error {
 func (s *Server) deleteVersion(c echo.Context, text string) error {
 	version, err := strconv.Atoi(text)
 	if err != nil || version < 1 {
-		return invalid("Invalid version: '%s'. It is the number of a version of the plugin, from 1 on", clip(text))
+		return invalid("Invalid version: '%s'. It must be the number of a version of the plugin, from 1", clip(text))
 	}
 	return answerGone(c, s.cfg.Plugins.DeleteVersion(c.Request().Context(), tenantOf(c), param(c, "name"), version))
 }

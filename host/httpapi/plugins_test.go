@@ -116,8 +116,8 @@ func TestWorkflow(t *testing.T) {
 	}
 }
 
-// Who asks for it gets an interim answer at each stage of an upload, and then the
-// answer; who does not ask gets the answer alone.
+// A client that asks for it gets an interim answer at each stage of an upload, and then
+// the answer; other clients get only the answer.
 func TestUploadsTellTheirStages(t *testing.T) {
 	f := newFake(t)
 	told := make(chan string, 1)
@@ -171,7 +171,7 @@ func TestUploadsTellTheirStages(t *testing.T) {
 	}
 }
 
-// curl -d sends a POST, which no plugin takes: the answer says how a module is uploaded.
+// curl -d sends a POST, which no route of plugins accepts: the answer says how to upload.
 func TestPostOfAPluginSaysHowToUpload(t *testing.T) {
 	h := newServer(t, newFake(t)).Handler()
 	for path, want := range map[string]bool{"/plugins/p": true, "/health": false} {

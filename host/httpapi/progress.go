@@ -12,11 +12,12 @@ import (
 	"github.com/weftrun/weft/host/turns"
 )
 
-// progressEvery is how often a stage is looked at.
+// progressEvery is how often the stage is checked.
 const progressEvery = 200 * time.Millisecond
 
-// tellProgress has a client that asks for interim answers get one at each change of the
-// turn, until told is called. The request's goroutine calls told before it answers.
+// tellProgress sends an interim answer at each change of the turn, if the client asks for
+// interim answers. It stops when told is called. The request's goroutine calls told
+// before it answers.
 func tellProgress(c echo.Context, turn *turns.Turn) (told func()) {
 	if !strings.EqualFold(c.Request().Header.Get(apiwire.HeaderProgress), "true") || !c.Request().ProtoAtLeast(1, 1) {
 		return func() {}
@@ -32,7 +33,7 @@ func tellProgress(c echo.Context, turn *turns.Turn) (told func()) {
 			if now := turn.Stage(); now != last {
 				last = now
 				w.Header().Set(apiwire.HeaderProgress, stageText(now))
-				w.WriteHeader(http.StatusProcessing) // echo's own would count as the answer
+				w.WriteHeader(http.StatusProcessing) // echo would count its own WriteHeader as the answer
 			}
 			select {
 			case <-tick.C:

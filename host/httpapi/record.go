@@ -40,8 +40,8 @@ func showRun(r *apiwire.Record, run *host.Run) {
 	r.Result.Show(run.Result, true)
 }
 
-// answerBare answers the record of a run with the bare result, as older clients want it:
-// the value of the base stop event's result, and the fields of any other.
+// answerBare answers the record of a run with the bare result, for older clients: the
+// result of the base stop event, or the fields of any other stop event.
 func answerBare(c echo.Context, status int, run *host.Run) error {
 	about(c, run)
 	var r apiwire.BareRecord

@@ -16,25 +16,25 @@ import (
 	"github.com/weftrun/weft/host/apiwire"
 )
 
-// A body has this much time to arrive, and more for its size.
+// A body has this much time to arrive, and more depending on its size.
 const (
 	bodyGrace   = 30 * time.Second
 	bodyMinRate = 64 << 10 // bytes a second
 )
 
-// Of a body that is too long this much is read all the same, for so long: most
-// clients send all before they read, and would see a broken connection instead
-// of the answer.
+// The server reads this much of a body that is too long, for this long. Most clients send
+// everything before they read, and would otherwise see a broken connection instead of the
+// answer.
 const (
 	drainBytes = 64 << 20
 	drainTime  = 10 * time.Second
 )
 
-// firstRead bounds what is allocated before any of a body has arrived.
+// firstRead limits the memory that is allocated before any of a body has arrived.
 const firstRead = 256 << 10
 
-// mediaType gives the type of a header value, lower case without parameters;
-// an unreadable one as it is.
+// mediaType returns the type of a header value, in lower case without parameters. It
+// returns an unreadable value unchanged.
 func mediaType(header string) string {
 	if header == "" {
 		return ""
@@ -45,13 +45,12 @@ func mediaType(header string) string {
 	return strings.ToLower(header)
 }
 
-// readBody reads a request's body of at most limit bytes. The bytes belong to
-// the caller.
+// readBody reads a request's body of at most limit bytes. The bytes belong to the caller.
 //
 // # Errors
 //
-// CodeTooLarge; CodeUnsupportedMediaType for an encoded body;
-// CodeInvalidMessage when it ends early or comes too slowly; CodeOverloaded.
+// CodeTooLarge; CodeUnsupportedMediaType for an encoded body; CodeInvalidMessage if the
+// body ends early or arrives too slowly; CodeOverloaded.
 func readBody(c echo.Context, limit int64) ([]byte, error) {
 	r := c.Request()
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
@@ -59,7 +58,7 @@ func readBody(c echo.Context, limit int64) ([]byte, error) {
 	}
 	rc := http.NewResponseController(c.Response())
 	if r.ContentLength > limit {
-		// A client that asks first (Expect) gets the answer without sending anything.
+		// A client that sends Expect gets the answer without sending its body.
 		if r.Header.Get("Expect") == "" {
 			drain(rc, r.Body)
 		}
@@ -72,12 +71,12 @@ func readBody(c echo.Context, limit int64) ([]byte, error) {
 	if r.ContentLength > 0 {
 		expect = r.ContentLength
 	}
-	// Not every writer has deadlines (a test's recorder has none).
+	// Some writers do not have deadlines (a test's recorder).
 	_ = rc.SetReadDeadline(time.Now().Add(bodyGrace + time.Duration(expect/bodyMinRate)*time.Second))
 	body, err := readAll(http.MaxBytesReader(c.Response().Writer, r.Body, limit), expect, placeOf(c).Grow)
 	switch {
 	case err == nil:
-		// A deadline left behind would end the request's context later on.
+		// A deadline left behind would end the request's context later.
 		_ = rc.SetReadDeadline(time.Time{})
 	case host.CodeOf(err) == host.CodeTooLarge:
 		drain(rc, r.Body)
@@ -85,16 +84,15 @@ func readBody(c echo.Context, limit int64) ([]byte, error) {
 	return body, err
 }
 
-// drain reads the rest of a body that is refused for its length.
+// drain reads the rest of a body that is refused because of its length.
 func drain(rc *http.ResponseController, body io.Reader) {
 	_ = rc.SetReadDeadline(time.Now().Add(drainTime))
-	// The answer is about the length, also if the body has other faults.
+	// The answer is about the length, even if the body has other faults.
 	_, _ = io.CopyN(io.Discard, body, drainBytes)
 }
 
-// readAll reads to the end. It grows the buffer with what has arrived, so that
-// a mere announcement of a long body costs nothing. grow is called before, and may
-// refuse.
+// readAll reads to the end. It grows the buffer with what has arrived, so that announcing
+// a long body costs nothing. It calls grow before each growth; grow may refuse.
 func readAll(body io.Reader, expect int64, grow func(n int64) error) ([]byte, error) {
 	first := min(expect, firstRead) + 1
 	if err := grow(first); err != nil {
@@ -132,8 +130,8 @@ func tooLarge(limit int64) error {
 	return host.Errorf(host.CodeTooLarge, "The request body is longer than %d bytes", limit)
 }
 
-// readOnce reads a request's body, an object, and the key under which the request
-// counts once, if it has one.
+// readOnce reads a request's body, which must be an object, and the request's idempotency
+// key, if it has one.
 func (s *Server) readOnce(c echo.Context) (value, host.Once, error) {
 	body, err := readBody(c, s.cfg.MaxBody)
 	if err != nil {

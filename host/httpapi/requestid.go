@@ -11,20 +11,20 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// headerRequestID names a request, in the log and in its answer.
+// headerRequestID has the id of a request. The log and the answer have the same id.
 const headerRequestID = "X-Request-Id"
 
-// maxRequestID bounds an id that a client gives, in bytes.
+// maxRequestID limits an id from a client, in bytes.
 const maxRequestID = 64
 
-// Where a request keeps its id, and the run that it turned out to be about.
+// Keys of the request's context: its id, and the run that it concerns.
 const (
 	requestIDKey = "weft.request"
 	runKey       = "weft.run"
 )
 
-// requestID gives the id that a client has given its request, if it is one that can
-// stand in a log as it is, else a new one.
+// requestID returns the id that the client gave its request, if the id can be logged as
+// it is; otherwise a new id.
 func requestID(r *http.Request) string {
 	if given := r.Header.Values(headerRequestID); len(given) == 1 && plainID(given[0]) {
 		return given[0]
@@ -37,22 +37,22 @@ func plainID(id string) bool {
 	return id != "" && len(id) <= maxRequestID && strings.Trim(id, plain) == ""
 }
 
-// nameRequest gives the request its id, and the answer the same.
+// nameRequest stores the id of the request, and sends it in the answer.
 func nameRequest(c echo.Context) {
 	id := requestID(c.Request())
 	c.Set(requestIDKey, id)
 	c.Response().Header().Set(headerRequestID, id)
 }
 
-// about notes for the log which run a request is about.
+// about records for the log which run a request concerns.
 func about(c echo.Context, run *host.Run) {
 	c.Set(runKey, subject{run.RunID, run.HandlerID, run.Workflow})
 }
 
-// subject is the run that a request is about.
+// subject is the run that a request concerns.
 type subject struct{ run, handler, workflow string }
 
-// subjectOf gives what is known of it.
+// subjectOf returns the run that the request concerns, as far as it is known.
 func subjectOf(c echo.Context) subject {
 	s, ok := c.Get(runKey).(subject)
 	if !ok {
@@ -64,8 +64,8 @@ func subjectOf(c echo.Context) subject {
 	return s
 }
 
-// log writes a line about a request: which one it is, whose, and what of, before
-// what is to be said.
+// log writes a line about a request. The line begins with the request's id, its tenant
+// and the run that it concerns.
 func (s *Server) log(c echo.Context, level slog.Level, message string, args ...any) {
 	r := c.Request()
 	if !s.cfg.Log.Enabled(r.Context(), level) {
@@ -90,7 +90,7 @@ func (s *Server) log(c echo.Context, level slog.Level, message string, args ...a
 	s.cfg.Log.Log(r.Context(), level, message, append(line, args...)...)
 }
 
-// handlerIn gives the handler's or run's id in the path, "" if the route has none.
+// handlerIn returns the id of the handler or run in the path, "" if the route has none.
 func handlerIn(c echo.Context) string {
 	for _, under := range []string{"/handlers/:id", "/events/:id", "/results/:id"} {
 		if strings.HasPrefix(c.Path(), under) {

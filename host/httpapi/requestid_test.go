@@ -11,8 +11,8 @@ import (
 	"github.com/weftrun/weft/host/httpapi"
 )
 
-// TestRequestID: every answer names its request, by the client's name if that can
-// stand in a log.
+// TestRequestID: every answer has its request's id: the client's, if the log can contain
+// it.
 func TestRequestID(t *testing.T) {
 	f := newFake(t)
 	h := newServer(t, f).Handler()
@@ -52,8 +52,7 @@ func TestRequestIDWithoutServer(t *testing.T) {
 	}
 }
 
-// TestRequestLog: a request's lines say which one it is, of which tenant and about
-// which run.
+// TestRequestLog: a request's log lines have its id, its tenant and its run.
 func TestRequestLog(t *testing.T) {
 	f := newFake(t)
 	var out bytes.Buffer

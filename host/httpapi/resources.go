@@ -22,7 +22,8 @@ func (s *Server) resourceRoutes(read func(path string, h echo.HandlerFunc)) {
 	s.echo.DELETE("/resources/:name", s.deleteResource)
 }
 
-// resources gives what manages resources; without it these routes do not exist.
+// resources returns the service that manages resources. Without a service these routes do
+// not exist.
 func (s *Server) resources() (host.ResourceAdmin, error) {
 	if s.cfg.Resources == nil {
 		return nil, echo.ErrNotFound
@@ -54,7 +55,8 @@ func (s *Server) getResource(c echo.Context) error {
 	return answerOr(c, http.StatusOK, &out, err)
 }
 
-// putResource defines a resource. Its body is JSON only: errors have lines and columns.
+// putResource defines a resource. The body must be JSON, because errors have lines and
+// columns.
 func (s *Server) putResource(c echo.Context) error {
 	a, err := s.resources()
 	if err != nil {
@@ -91,7 +93,7 @@ func (s *Server) deleteResource(c echo.Context) error {
 // keysBytes is the size in bytes of keys and values after which a page of keys ends.
 const keysBytes = 4 << 20
 
-// listResourceKeys answers a page of what a resource keeps.
+// listResourceKeys answers a page of the data that a resource keeps.
 func (s *Server) listResourceKeys(c echo.Context) error {
 	a, err := s.resources()
 	if err != nil {
@@ -113,7 +115,8 @@ func (s *Server) listResourceKeys(c echo.Context) error {
 	return answer(c, http.StatusOK, &out)
 }
 
-// parseKeyQuery reads which keys are wanted. A cursor is the key behind which to go on.
+// parseKeyQuery reads which keys are wanted. A cursor is the key after which the page
+// begins.
 func parseKeyQuery(v url.Values) (host.KVQuery, error) {
 	q := host.KVQuery{Prefix: v.Get("prefix"), Bytes: keysBytes, Values: isTrue(v, "values", false)}
 	if !utf8.ValidString(q.Prefix) {

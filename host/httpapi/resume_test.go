@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestSlowStreamReaderResumes: a reader that was cut off connects again behind the
-// last event that it has as a whole, and misses nothing.
+// TestSlowStreamReaderResumes: a reader that was cut off reconnects after the last
+// complete event, and misses nothing.
 func TestSlowStreamReaderResumes(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fakeHost, p *pipes) {
 		h := newServer(t, f).Handler()

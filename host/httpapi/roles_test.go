@@ -12,7 +12,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// TestEveryRouteHasARole holds the tables of routes to the routes that there are.
+// TestEveryRouteHasARole compares the tables of routes with the routes.
 func TestEveryRouteHasARole(t *testing.T) {
 	there := map[string]bool{}
 	for _, r := range New(Config{Metrics: http.NotFoundHandler()}).Routes() {
@@ -40,8 +40,7 @@ func TestEveryRouteHasARole(t *testing.T) {
 	}
 }
 
-// TestHandlersAskForTheTenant: no handler acts in a tenant that the request's key does
-// not say.
+// TestHandlersAskForTheTenant: handlers use only the tenant of the request's key.
 func TestHandlersAskForTheTenant(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil || len(files) == 0 {

@@ -1,11 +1,10 @@
-// Package httpapi serves the HTTP API: it reads requests into calls of the
-// host's services and writes what they answer as JSON, CBOR, server-sent
-// events or NDJSON.
+// Package httpapi serves the HTTP API: it turns requests into calls of the host's
+// services, and writes their results as JSON, CBOR, server-sent events or NDJSON.
 //
-// It must not know how a run is executed, stored or streamed, nor who may do what:
-// it sees [host.Runs], [host.Sessions], [host.Plugins], [host.Health] and
-// [host.Access], and event bodies and states only as encoded values that it
-// transcodes. It keeps no state beyond open requests.
+// It does not depend on how a run is executed, stored or streamed, or on how access is
+// decided. It uses [host.Runs], [host.Sessions], [host.Plugins], [host.Health] and
+// [host.Access], and handles event bodies and states only as encoded values, which it
+// transcodes. Its only state is its open requests.
 package httpapi
 
 import (
@@ -25,15 +24,15 @@ import (
 	"github.com/weftrun/weft/host/httpapi/openapi"
 )
 
-// Bounds of a connection. Answers and bodies have deadlines of their own,
-// because a waiting run or a stream may take as long as it likes.
+// Bounds of a connection. Answers and bodies have their own deadlines, because a waiting
+// run or a stream may take as long as it likes.
 const (
 	headerTimeout  = 10 * time.Second
 	idleTimeout    = 2 * time.Minute
 	maxHeaderBytes = 64 << 10
 )
 
-// New makes a server; it does not listen yet.
+// New creates a server; it does not listen yet.
 func New(cfg Config) *Server {
 	s := &Server{cfg: cfg.withDefaults(), banner: cfg.banner(), echo: echo.New()}
 	s.wrong = abuse.NewWrongKeys(s.cfg.WrongKeys, time.Now)
@@ -45,35 +44,32 @@ func New(cfg Config) *Server {
 	s.bodies = abuse.NewLoad("max-request-bytes", s.cfg.MaxRequestBytes)
 	s.routes()
 	s.pages = sync.OnceValue(func() openapi.Pages { return openapi.Describe(s.Routes(), s.cfg.Version) })
-	s.http = newHTTP(s.echo, s.cfg.Log)
+	s.http = newHTTP(s.echo, s.cfg.Log, s.cfg.TLS)
 	s.conns = abuse.Bind(s.http, s.cfg.MaxConnections)
 	return s
 }
 
-// Handler is the API as a handler for another HTTP server. Requests that wait
-// and streams end when [Server.Shutdown] is called here, too.
+// Handler returns the API as a handler for another HTTP server. Requests that wait and
+// streams end when [Server.Shutdown] is called, too.
 func (s *Server) Handler() http.Handler { return s.echo }
 
-// Serve answers requests from the listener, which it closes at the end. It
-// returns nil after Shutdown, else the listener's error. It may be called for
-// several listeners.
+// Serve answers requests from the listener, which it closes at the end. It returns nil
+// after Shutdown, otherwise the listener's error. It may be called for several listeners.
 func (s *Server) Serve(l net.Listener) error {
 	return serveHTTP(s.http, s.conns.Listener(l))
 }
 
-// Shutdown stops listening, cuts streams after a whole event and ends requests that
-// wait for a run (those with 503), and returns when all requests of Serve have
-// ended. A client that sends or reads too slowly, or opened a connection and
-// asked nothing yet, holds it up for Config.Grace at most: then the connections
-// are closed. When ctx ends first, that happens at once and ctx's error is
-// returned. It may be called twice.
+// Shutdown stops listening, ends streams after a whole event, and ends requests that wait
+// for a run with 503. It returns when all requests of Serve have ended. It waits at most
+// Config.Grace for clients that send or read too slowly, or have opened a connection
+// without sending a request. Then it closes their connections. If ctx ends first, it
+// closes them at once and returns ctx's error. It may be called twice.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stop(errShutdown)
 	return shutdownHTTP(ctx, s.http, s.cfg.Grace)
 }
 
-// routes joins paths to handlers. A route that can be read can also be asked
-// for its headers (HEAD), except a stream.
+// routes joins paths to handlers. Every GET route also answers HEAD, except streams.
 func (s *Server) routes() {
 	e := s.echo
 	e.HTTPErrorHandler = s.fail
@@ -146,7 +142,7 @@ func (s *Server) ready(c echo.Context) error {
 	return s.healthAnswer(c, s.cfg.Health.Ready(), s.cfg.Health.Reduced())
 }
 
-// unhealthy is the status of a server that does not take requests, or work.
+// unhealthy is the status of a server that does not accept requests, or work.
 const unhealthy = "unhealthy"
 
 func (s *Server) healthAnswer(c echo.Context, err error, reduced string) error {
@@ -157,7 +153,7 @@ func (s *Server) healthAnswer(c echo.Context, err error, reduced string) error {
 	return answer(c, http.StatusServiceUnavailable, &apiwire.Unhealthy{Status: unhealthy, Code: host.CodeUnavailable, Detail: unhealthyText(err)})
 }
 
-// unhealthyText is what a probe may know of the reason.
+// unhealthyText returns the part of the reason that a probe may see.
 func unhealthyText(err error) string {
 	var known *host.Error
 	if errors.As(err, &known) {

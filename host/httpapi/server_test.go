@@ -26,7 +26,7 @@ func newServer(tb testing.TB, f *fakeHost, change ...func(*httpapi.Config)) *htt
 	return httpapi.New(cfg)
 }
 
-// TestAddressOfTheServer: whoever opens it in a browser finds the description.
+// TestAddressOfTheServer: a browser that opens the address is sent to the description.
 func TestAddressOfTheServer(t *testing.T) {
 	h := newServer(t, newFake(t)).Handler()
 	if w := call(t, h, "GET", "/", ""); w.Code != http.StatusFound || w.Header().Get("Location") != "/docs" {

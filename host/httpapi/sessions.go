@@ -14,7 +14,7 @@ import (
 	"github.com/weftrun/weft/host/httpapi/abuse"
 )
 
-// getSession answers what is known of a session.
+// getSession answers the description of a session.
 func (s *Server) getSession(c echo.Context) error {
 	return s.readSession(c, http.StatusOK)
 }
@@ -33,7 +33,7 @@ func answerSession(c echo.Context, status int, info *host.SessionInfo) error {
 	return answer(c, status, &out)
 }
 
-// listSessions answers a page of sessions, the newest first.
+// listSessions answers a page of sessions, newest first.
 func (s *Server) listSessions(c echo.Context) error {
 	q, err := s.parseSessionQuery(tenantOf(c), c.QueryParams())
 	if err != nil {
@@ -65,7 +65,7 @@ func (s *Server) parseSessionQuery(tenant string, v url.Values) (host.SessionQue
 	return q, nil
 }
 
-// putSession makes a session, or replaces its state.
+// putSession creates a session, or replaces its state.
 func (s *Server) putSession(c echo.Context) error {
 	body, once, err := s.readOnce(c)
 	if err != nil {
@@ -93,13 +93,13 @@ func (s *Server) putSession(c echo.Context) error {
 	return s.readSession(c, http.StatusOK)
 }
 
-// deleteSession deletes a session with all that it has.
+// deleteSession deletes a session with all its data.
 func (s *Server) deleteSession(c echo.Context) error {
 	err := s.cfg.Sessions.DeleteSession(c.Request().Context(), tenantOf(c), param(c, "id"))
 	return answerGone(c, orNotFound(err, textSessionNotFound))
 }
 
-// releaseSession takes a session out of quarantine, and answers it as it is then.
+// releaseSession takes a session out of quarantine, and answers its new description.
 func (s *Server) releaseSession(c echo.Context) error {
 	info, err := s.cfg.Sessions.ReleaseSession(c.Request().Context(), tenantOf(c), param(c, "id"))
 	if err != nil {
@@ -131,7 +131,7 @@ func (s *Server) getState(c echo.Context) error {
 	return s.sendValue(c, v.Value)
 }
 
-// sendValue answers one value of a state, which may be larger than any message.
+// sendValue sends a value of a state, which may be larger than any message.
 func (s *Server) sendValue(c echo.Context, raw abi.Raw) error {
 	if prefersCBOR(c.Request()) {
 		return send(c, http.StatusOK, apiwire.TypeCBOR, raw)
@@ -144,7 +144,7 @@ func (s *Server) sendValue(c echo.Context, raw abi.Raw) error {
 		func(b []byte) error { return send(c, http.StatusOK, echo.MIMEApplicationJSON, b) })
 }
 
-// patchState edits the value at a path of a session's state, and answers it.
+// patchState edits the value at a path of a session's state, and answers the new value.
 func (s *Server) patchState(c echo.Context) error {
 	req := host.SessionEdit{Tenant: tenantOf(c), Session: param(c, "id"), Path: c.QueryParam("path")}
 	kind := mediaType(c.Request().Header.Get("Content-Type"))
@@ -160,7 +160,7 @@ func (s *Server) patchState(c echo.Context) error {
 		return err
 	}
 	if req.Once.Key != "" && req.Path != "" {
-		req.Once.Hash += "." + hashOf([]byte(req.Path)) // the same body is another request elsewhere
+		req.Once.Hash += "." + hashOf([]byte(req.Path)) // the same body with another path is another request
 	}
 	v, err := parseBody(body, kind == apiwire.TypeCBOR, placeOf(c))
 	if err != nil {
@@ -195,8 +195,8 @@ func (s *Server) patchState(c echo.Context) error {
 	return s.sendValue(c, after.Value)
 }
 
-// A state as CBOR has another entity tag than as JSON: a strong one stands for the
-// very bytes. For an edit both are as good.
+// A state in CBOR has a different entity tag than in JSON, because a strong tag stands
+// for the exact bytes. An edit accepts both tags.
 const cborTag = "-cbor"
 
 func entityTag(c echo.Context, tag string) string {
@@ -206,10 +206,10 @@ func entityTag(c echo.Context, tag string) string {
 	return tag
 }
 
-// weakMark is what stands before a weak tag, which no edit matches.
+// weakMark is the prefix of a weak tag. An edit matches no weak tag.
 const weakMark = "W/"
 
-// matchOf reads what the state that is edited has to be.
+// matchOf reads the condition on the state that is edited.
 func matchOf(c echo.Context, req *host.SessionEdit) error {
 	tags, err := tagsOf(c.Request().Header.Values("If-Match"))
 	if err != nil {
@@ -232,8 +232,8 @@ func matchOf(c echo.Context, req *host.SessionEdit) error {
 // maxTags bounds the tags of a header.
 const maxTags = 32
 
-// tagsOf reads the tags of If-Match or If-None-Match, without their quotes, weak ones
-// with their mark. None: the request does not have the header.
+// tagsOf reads the tags of If-Match or If-None-Match without their quotes. Weak tags keep
+// their mark. It returns no tags if the request does not have the header.
 func tagsOf(headers []string) ([]string, error) {
 	var out []string
 	for _, header := range headers {
@@ -245,7 +245,7 @@ func tagsOf(headers []string) ([]string, error) {
 			bare, weak := strings.CutPrefix(rest, weakMark)
 			tag, after, ok := strings.Cut(strings.TrimPrefix(bare, `"`), `"`)
 			if !strings.HasPrefix(bare, `"`) || !ok || len(out) == maxTags {
-				return nil, invalid("An entity tag does not read: it is what ETag was, quotes included, or *; at most %d of them", maxTags)
+				return nil, invalid("An entity tag is not valid: send the value of ETag, quotes included, or *; at most %d tags", maxTags)
 			}
 			if rest = after; weak {
 				tag = weakMark + tag

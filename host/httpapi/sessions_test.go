@@ -16,9 +16,9 @@ import (
 	"github.com/weftrun/weft/host/httpapi"
 )
 
-// fakeSessions answers what a test sets, of a session s, and keeps what it was asked.
+// fakeSessions returns what a test sets, for a session s, and records the requests.
 type fakeSessions struct {
-	state   abi.Raw // nil: there is no session
+	state   abi.Raw // nil: the session does not exist
 	created bool    // what an edit answers
 	err     error
 	edit    host.SessionEdit
@@ -27,7 +27,7 @@ type fakeSessions struct {
 	list    int // sessions that are listed
 }
 
-// tag is the tag of whatever the fake has.
+// tag is the tag of everything in the fake.
 const tag = "0123abcd"
 
 func (f *fakeSessions) Session(_ context.Context, _, id string) (host.SessionInfo, error) {
@@ -101,7 +101,7 @@ func json2raw(t *testing.T, text string) abi.Raw {
 	return raw
 }
 
-// TestSession: what is answered of sessions that exist, and of others.
+// TestSession: the answers for existing and for other sessions.
 func TestSession(t *testing.T) {
 	f := newFake(t)
 	h := newServer(t, f).Handler()
@@ -206,7 +206,7 @@ func TestStateLargerThanAMessage(t *testing.T) {
 	}
 }
 
-// TestPatchState: what a body asks for by its type, and what it is made on.
+// TestPatchState: the content types of the body, and its conditions.
 func TestPatchState(t *testing.T) {
 	f := newFake(t)
 	f.sessions.state = json2raw(t, `{"n":1}`)
@@ -265,7 +265,7 @@ func TestPatchState(t *testing.T) {
 	}
 }
 
-// TestPutSession: it is made, or left, or its state is replaced.
+// TestPutSession: the session is created, or left unchanged, or its state is replaced.
 func TestPutSession(t *testing.T) {
 	f := newFake(t)
 	f.sessions.state, f.sessions.created = json2raw(t, `{"n":1}`), true
@@ -299,8 +299,8 @@ func TestPutSession(t *testing.T) {
 	wantError(t, call(t, h, "PUT", "/sessions/s", `{}`, "If-None-Match", `"x"`), http.StatusBadRequest, host.CodeInvalidArgument)
 }
 
-// TestCursorsTellNothing: a cursor does not show what it counts by, is of one tenant and
-// one server, and holds over a restart.
+// TestCursorsTellNothing: a cursor does not reveal its number, belongs to one tenant and
+// one server, and remains valid after a restart.
 func TestCursorsTellNothing(t *testing.T) {
 	with := func(secret string) *httpapi.Server {
 		return newServer(t, newFake(t), func(c *httpapi.Config) { c.Secret, c.Sessions = []byte(secret), &fakeSessions{list: 9} })

@@ -14,15 +14,15 @@ import (
 	"github.com/weftrun/weft/host/httpapi/abuse"
 )
 
-// refusedBody bounds what is read of the body of a refused start, in bytes, and leastRetry
-// is the least Retry-After of its answer.
+// refusedBody is how much of the body of a refused start is read, in bytes. leastRetry is
+// the least Retry-After of its answer.
 const (
 	refusedBody = 64 << 10
 	leastRetry  = time.Second
 )
 
-// enterSlowly asks what a request with a key may do, unless its address has sent too many
-// wrong keys.
+// enterSlowly returns what a request with a key may do, unless its address has sent too
+// many wrong keys.
 func (s *Server) enterSlowly(r *http.Request, key, tenant string) (host.Grant, error) {
 	from := abuse.AddressOf(r)
 	if wait, first := s.wrong.Wait(from, key); wait > 0 {
@@ -41,7 +41,8 @@ func (s *Server) enterSlowly(r *http.Request, key, tenant string) (host.Grant, e
 	return grant, err
 }
 
-// wrongKey reports a wrong key; first says that it is the first of its kind from its address.
+// wrongKey reports a wrong key; first says that it is the first of its kind from its
+// address.
 func (s *Server) wrongKey(ctx context.Context, from netip.Prefix, refused, first bool) {
 	if s.cfg.WrongKey != nil {
 		s.cfg.WrongKey(refused)
@@ -73,8 +74,8 @@ func (s *Server) reader(tenant string) (leave func(), err error) {
 // placeKey is the key of a request's place in its context.
 const placeKey = "weft.place"
 
-// shed refuses requests that the server has no room for, before it reads them. Open routes
-// are always answered, so that probes are.
+// shed refuses requests that the server has no room for, before it reads them. Open
+// routes are never refused, so that probes always get an answer.
 func (s *Server) shed(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if isOpen(c.Request()) {
@@ -98,20 +99,21 @@ func (s *Server) shed(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// placeOf gives a request's place, nil if it has none.
+// placeOf returns a request's place, nil if it has none.
 func placeOf(c echo.Context) *abuse.Place {
 	p, _ := c.Get(placeKey).(*abuse.Place)
 	return p
 }
 
-// A refused start costs little. It is refused by its path, key and tenant; no more than
-// refusedBody of its body is read; and refusals that would take more than a tenth of the
-// cores of the process are held back until their turn. So clients that come back at once,
-// whatever Retry-After says, cannot take the cores from the runs that were accepted. The
-// time for which a client is held back is subtracted from its Retry-After.
+// Refusing a start is cheap. The server refuses it by its path, key and tenant, and reads
+// no more than refusedBody of its body. Refusals that would use more than a tenth of the
+// process's cores are held back until their turn. So clients that retry immediately,
+// whatever Retry-After says, cannot take the cores from accepted runs. The time for which
+// a client is held back is subtracted from its Retry-After.
 
 // askStart asks whether there is room for a start, before its body is read. The caller
-// calls release when the start is made, or refused; it is nil if Runs asks by itself.
+// calls release when the start has been made or refused. release is nil if Runs decides
+// about starts.
 func (s *Server) askStart(c echo.Context, workflow string, wait bool) (release func(), err error) {
 	if s.cfg.Admission == nil {
 		return nil, nil
@@ -131,14 +133,14 @@ func (s *Server) askStart(c echo.Context, workflow string, wait bool) (release f
 	return release, err
 }
 
-// idOf is the id of a request.
+// idOf returns the id of a request.
 func idOf(c echo.Context) string {
 	id, _ := c.Get(requestIDKey).(string)
 	return id
 }
 
-// refuse prepares the answer to a refused start: it does not read the rest of the body, and
-// holds the answer back while there are many.
+// refuse prepares the answer to a refused start: it does not read the rest of the body,
+// and holds the answer back while there are many refusals.
 func (s *Server) refuse(c echo.Context, e *host.Error) {
 	r := c.Request()
 	left := r.ContentLength > refusedBody

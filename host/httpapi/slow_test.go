@@ -15,9 +15,9 @@ import (
 	"github.com/weftrun/weft/abi"
 )
 
-// pipes is a listener whose connections are pipes within the process: they hold
-// nothing, so that a peer that does not read stops the other one at once, and they
-// live in a synctest bubble, in which minutes take no time.
+// pipes is a listener whose connections are pipes within the process. They buffer
+// nothing, so a peer that does not read stops the other peer at once, and they work in a
+// synctest bubble, in which minutes take no time.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -45,7 +45,7 @@ func (p *pipes) dial() net.Conn {
 	return ours
 }
 
-// bubble serves a fake host on pipes, in time that passes when all wait.
+// bubble serves a fake host on pipes, in a bubble in which time advances when all wait.
 func bubble(t *testing.T, test func(t *testing.T, f *fakeHost, p *pipes)) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t)
@@ -63,9 +63,9 @@ func bubble(t *testing.T, test func(t *testing.T, f *fakeHost, p *pipes)) {
 	})
 }
 
-// drip sends a text a byte at a time, one each pause, and gives how long the server
-// took it: until it closed the connection, or has it all. A reader beside it takes
-// what the server says.
+// drip sends a text one byte at a time, one per pause, and returns how long the server
+// accepted it: until it closed the connection, or had all. A concurrent reader reads the
+// server's answer.
 func drip(t *testing.T, conn net.Conn, text string, pause time.Duration) (took time.Duration, answer string) {
 	t.Helper()
 	said := make(chan string, 1)
@@ -88,8 +88,8 @@ func drip(t *testing.T, conn net.Conn, text string, pause time.Duration) (took t
 	return took, <-said
 }
 
-// TestSlowHeader: a client that sends its header a byte at a time is cut off when
-// the header's time is over, however steadily it sends.
+// TestSlowHeader: a client that sends its header one byte at a time is cut off when the
+// header's time is over.
 func TestSlowHeader(t *testing.T) {
 	bubble(t, func(t *testing.T, _ *fakeHost, p *pipes) {
 		request := "GET /health HTTP/1.1\r\nHost: localhost\r\nX-Long: " + strings.Repeat("a", 1000)
@@ -103,7 +103,7 @@ func TestSlowHeader(t *testing.T) {
 	})
 }
 
-// TestSilentClient: who connects and says nothing is cut off, too.
+// TestSilentClient: a client that connects and sends nothing is cut off, too.
 func TestSilentClient(t *testing.T) {
 	bubble(t, func(t *testing.T, _ *fakeHost, p *pipes) {
 		conn := p.dial()
@@ -117,7 +117,7 @@ func TestSilentClient(t *testing.T) {
 	})
 }
 
-// TestIdleConnection: a connection on which nothing more is asked ends.
+// TestIdleConnection: a connection without further requests ends.
 func TestIdleConnection(t *testing.T) {
 	bubble(t, func(t *testing.T, _ *fakeHost, p *pipes) {
 		conn := p.dial()
@@ -130,7 +130,7 @@ func TestIdleConnection(t *testing.T) {
 	})
 }
 
-// TestSlowBody: a client that sends its body a byte at a time gets a 400 when the
+// TestSlowBody: a client that sends its body one byte at a time gets a 400 when the
 // body's time is over.
 func TestSlowBody(t *testing.T) {
 	bubble(t, func(t *testing.T, _ *fakeHost, p *pipes) {
@@ -140,7 +140,7 @@ func TestSlowBody(t *testing.T) {
 			t.Fatal(err)
 		}
 		took, answer := drip(t, conn, body, 500*time.Millisecond)
-		if took < 30*time.Second || took > 45*time.Second { // the time of the rest is in it
+		if took < 30*time.Second || took > 45*time.Second { // includes the time for the rest
 			t.Errorf("it was cut off after %s, want 30s and 10s", took)
 		}
 		if !strings.HasPrefix(answer, "HTTP/1.1 400 ") || !strings.Contains(answer, "could not be read to its end") || !strings.Contains(answer, "Connection: close") {
@@ -149,8 +149,8 @@ func TestSlowBody(t *testing.T) {
 	})
 }
 
-// TestSlowBodyOfARefusedRequest: a body that no handler reads is waited for no
-// longer.
+// TestSlowBodyOfARefusedRequest: the server does not wait longer for a body that no
+// handler reads.
 func TestSlowBodyOfARefusedRequest(t *testing.T) {
 	bubble(t, func(t *testing.T, _ *fakeHost, p *pipes) {
 		for _, line := range []string{"POST /made/up", "DELETE /handlers/x", "POST /workflows/nobody/run", "GET /health"} {
@@ -166,8 +166,8 @@ func TestSlowBodyOfARefusedRequest(t *testing.T) {
 	})
 }
 
-// slowly reads a byte each pause until the connection ends, and gives how long that
-// was.
+// slowly reads one byte per pause until the connection ends, and returns how long that
+// took.
 func slowly(conn net.Conn, pause time.Duration) time.Duration {
 	began := time.Now()
 	next := time.NewTicker(pause)
@@ -179,7 +179,7 @@ func slowly(conn net.Conn, pause time.Duration) time.Duration {
 	}
 }
 
-// TestSlowReader: a client that reads its answer a byte at a time is cut off.
+// TestSlowReader: a client that reads its answer one byte at a time is cut off.
 func TestSlowReader(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fakeHost, p *pipes) {
 		h := newServer(t, f).Handler()
@@ -196,7 +196,7 @@ func TestSlowReader(t *testing.T) {
 	})
 }
 
-// TestSlowStreamReader: so is one that reads its events that slowly.
+// TestSlowStreamReader: a client that reads its events that slowly is cut off, too.
 func TestSlowStreamReader(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fakeHost, p *pipes) {
 		call(t, newServer(t, f).Handler(), "POST", "/workflows/slow/run-nowait", `{"handler_id":"s"}`)
@@ -210,7 +210,7 @@ func TestSlowStreamReader(t *testing.T) {
 	})
 }
 
-// raw sends bytes as they are and gives the status of the answer.
+// raw sends bytes unchanged and returns the status of the answer.
 func raw(t *testing.T, p *pipes, request string) int {
 	t.Helper()
 	conn := p.dial()
@@ -249,8 +249,7 @@ func TestLongHeader(t *testing.T) {
 	})
 }
 
-// TestMalformedRequests: what is no HTTP/1.1 request is a 400, and says nothing to
-// any handler.
+// TestMalformedRequests: an invalid HTTP/1.1 request is a 400, and reaches no handler.
 func TestMalformedRequests(t *testing.T) {
 	bubble(t, func(t *testing.T, _ *fakeHost, p *pipes) {
 		const post = "POST /workflows/plain/run HTTP/1.1\r\nHost: localhost\r\n"
@@ -279,8 +278,8 @@ func TestMalformedRequests(t *testing.T) {
 	})
 }
 
-// TestDeepBodies: what nests deeper than values may is refused with a 400 wherever a
-// body is read, and far deeper as well: nothing recurses by what a client sends.
+// TestDeepBodies: a value that nests too deep is refused with a 400 wherever a body is
+// read, even if it is far too deep: recursion does not depend on a client's data.
 func TestDeepBodies(t *testing.T) {
 	f := newFake(t)
 	h := newServer(t, f).Handler()

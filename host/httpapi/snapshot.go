@@ -9,7 +9,7 @@ import (
 	"github.com/weftrun/weft/host/apiwire"
 )
 
-// handlerSnapshot answers all that a run is made of.
+// handlerSnapshot answers all data of a run.
 func (s *Server) handlerSnapshot(c echo.Context) error {
 	snap, err := s.cfg.Runs.Export(c.Request().Context(), tenantOf(c), param(c, "id"))
 	if err != nil {
@@ -20,8 +20,8 @@ func (s *Server) handlerSnapshot(c echo.Context) error {
 	return answer(c, http.StatusOK, &out)
 }
 
-// parseSnapshot reads the snapshot that a start brings. What is in it is checked
-// where the run is made.
+// parseSnapshot reads the snapshot of a start. Its content is checked where the run is
+// made.
 func parseSnapshot(v value) (*host.RunSnapshot, error) {
 	if format, err := v.under("format", lookup(v.raw, "format")).optionalText(); err != nil || format != apiwire.SnapshotFormat {
 		return nil, invalid("'%s' is not a snapshot of weft: its format is not %q. GET /handlers/ID/snapshot gives one; "+

@@ -44,9 +44,9 @@ func (s *Server) runNoWait(c echo.Context) error {
 	return answerRecord(c, http.StatusOK, &run)
 }
 
-// readStart reads the request of a start, if there is room for one; the caller calls
-// its Admitted. The workflow is looked up first: an unknown one is a 404 whatever the
-// body says.
+// readStart reads the request of a start, if there is room for a start. The caller calls
+// Admitted of the request. The workflow is looked up first: an unknown workflow is a 404
+// whatever the body says.
 func (s *Server) readStart(c echo.Context, wait bool) (req host.StartRequest, err error) {
 	info, err := s.cfg.Plugins.Workflow(c.Request().Context(), tenantOf(c), param(c, "name"))
 	if err != nil {
@@ -70,15 +70,15 @@ func (s *Server) readStart(c echo.Context, wait bool) (req host.StartRequest, er
 	return req, err
 }
 
-// admitted ends what a start was admitted for, if nothing else has.
+// admitted calls the Admitted of a start request, if it has one.
 func admitted(req *host.StartRequest) {
 	if req.Admitted != nil {
 		req.Admitted()
 	}
 }
 
-// parseStart reads the body of a start, without the tenant. Runs checks the event's fields
-// against their schema when the run is made.
+// parseStart reads the body of a start, without the tenant. Runs checks the event's
+// fields against their schema when the run is made.
 func parseStart(body value, info *host.WorkflowInfo) (host.StartRequest, error) {
 	req := host.StartRequest{Workflow: info.Name}
 	var start apiwire.Start
@@ -109,9 +109,9 @@ func parseStart(body value, info *host.WorkflowInfo) (host.StartRequest, error) 
 	return req, err
 }
 
-// startEvent reads the start event; without one, the event has no fields. If the client
-// names no type, the type stays open, so that the event fits whatever version of the
-// workflow the run is made with.
+// startEvent reads the start event. If the request has none, the event has no fields. If
+// the client names no type, the type stays open, so that the event fits any version of
+// the workflow.
 func startEvent(v value, info *host.WorkflowInfo) (abi.Event, error) {
 	if !v.given() {
 		return abi.Event{Body: abi.EmptyMap}, nil
@@ -125,7 +125,7 @@ func startEvent(v value, info *host.WorkflowInfo) (abi.Event, error) {
 		return abi.Event{Type: typ, Body: e.body}, nil
 	}
 	if typ == abi.TypeStart && info.Flow != nil {
-		// Clients know the base type alone: the flow's own is internal to the server.
+		// Clients know only the base type: the flow's own type is internal to the server.
 		return abi.Event{Body: e.body}, nil
 	}
 	names := make([]string, len(info.Events))
@@ -139,8 +139,9 @@ func startEvent(v value, info *host.WorkflowInfo) (abi.Event, error) {
 		typ, strings.Join(names, ", "))
 }
 
-// sendEvent gives an event to a running run. A run that has ended is answered
-// with its conflict before anything is said about the event.
+// sendEvent sends an event to a running run. If the run has ended, the answer is a
+// conflict, even if the event is invalid. A request with an idempotency key goes on to
+// Runs, because an earlier request with the key may have succeeded.
 func (s *Server) sendEvent(c echo.Context) error {
 	ctx, id := c.Request().Context(), param(c, "id")
 	run, err := s.cfg.Runs.Get(ctx, tenantOf(c), id)

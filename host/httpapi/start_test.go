@@ -27,7 +27,7 @@ func call(tb testing.TB, h http.Handler, method, target, body string, headers ..
 	return w
 }
 
-// request sends one to a handler that need not be the API's.
+// request sends a request to a handler that need not be the API's.
 func request(h http.Handler, method, target, body string, headers ...string) (*http.Request, *httptest.ResponseRecorder) {
 	req := httptest.NewRequest(method, "http://localhost"+target, strings.NewReader(body))
 	if body == "" {
@@ -45,7 +45,7 @@ func request(h http.Handler, method, target, body string, headers ...string) (*h
 	return req, w
 }
 
-// wantError checks an error answer and gives its text.
+// wantError checks an error answer and returns its text.
 func wantError(tb testing.TB, w *httptest.ResponseRecorder, status int, code host.Code) string {
 	tb.Helper()
 	var e struct {
@@ -386,13 +386,13 @@ func TestBodyLimits(t *testing.T) {
 	}
 }
 
-// TestRefusedBodyIsTakenIn plays a client that sends all before it reads: it
-// gets the answer, not a broken connection.
+// TestRefusedBodyIsTakenIn plays a client that sends everything before it reads: it gets
+// the answer, not a broken connection.
 func TestRefusedBodyIsTakenIn(t *testing.T) {
 	f := newFake(t)
 	s := httptest.NewServer(newServer(t, f, func(c *httpapi.Config) { c.MaxBody = 1000 }).Handler())
 	defer s.Close()
-	const size = 8 << 20 // more than the buffers between the two
+	const size = 8 << 20 // larger than the buffers between the two
 	body := bytes.Repeat([]byte("x"), size)
 	for name, request := range map[string][]byte{
 		"announced": append(fmt.Appendf(nil, "POST /workflows/plain/run HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n", size), body...),
@@ -420,8 +420,8 @@ func TestRefusedBodyIsTakenIn(t *testing.T) {
 	}
 }
 
-// TestFlowTakesTheBaseStartEvent: clients that know no type of the flow's start with the
-// base type; a workflow with a type of its own still asks for that type.
+// TestFlowTakesTheBaseStartEvent: clients that do not know the flow's own type start with
+// the base type; a workflow with its own type still requires that type.
 func TestFlowTakesTheBaseStartEvent(t *testing.T) {
 	f := newFake(t)
 	plain := f.workflows["plain"]

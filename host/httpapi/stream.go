@@ -26,12 +26,12 @@ type streamOptions struct {
 	sse       bool  // else NDJSON
 	internal  bool
 	qualified bool
-	children  bool // the events of children too, from here on
+	children  bool // include the events of children; the stream then begins at from
 	from      host.FamilyStart
 }
 
-// parseStream reads them. lastEventID is the header that clients of
-// server-sent events send when they reconnect: it wins if it is a number.
+// parseStream reads the options. lastEventID is the header that clients of server-sent
+// events send when they reconnect. If it is a number, it takes precedence.
 func parseStream(q url.Values, lastEventID string) (streamOptions, error) {
 	o := streamOptions{
 		after:     host.StreamFromNow,
@@ -62,14 +62,14 @@ func parseStream(q url.Values, lastEventID string) (streamOptions, error) {
 	return o, nil
 }
 
-// parsePosition reads where a stream with children begins: a number, as of any stream, or
-// the position of an event.
+// parsePosition reads the position at which a stream with children begins: a sequence
+// number, as for any stream, or the position of an event.
 func (o *streamOptions) parsePosition(q url.Values, lastEventID string) error {
 	o.from.After = host.StreamFromNow
 	if text := q.Get("after_sequence"); q.Has("after_sequence") && !strings.EqualFold(text, "now") {
 		var ok bool
 		if o.from, ok = host.ParsePosition(strings.TrimSpace(text)); !ok {
-			return invalid("Invalid after_sequence: '%s'. It is a number, now, or the position of an event", clip(text))
+			return invalid("Invalid after_sequence: '%s'. It must be a number, now, or the position of an event", clip(text))
 		}
 	}
 	if from, ok := host.ParsePosition(lastEventID); ok && o.sse {
@@ -78,8 +78,8 @@ func (o *streamOptions) parsePosition(q url.Values, lastEventID string) error {
 	return nil
 }
 
-// parseSequence reads a sequence number. All negative ones mean the latest
-// run's beginning, and none is too great to be past the end.
+// parseSequence reads a sequence number. Every negative number means the latest run's
+// beginning. A number beyond the range of int64 becomes the largest one.
 func parseSequence(text string) (int64, bool) {
 	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 	if errors.Is(err, strconv.ErrRange) && n > 0 {
@@ -97,8 +97,8 @@ type openStream struct {
 	cancel context.CancelFunc
 	leave  func()
 	events host.Stream
-	family host.FamilyStream // instead of events: with those of children
-	w      *eventWriter      // nil: there is nothing to come
+	family host.FamilyStream // instead of events: includes the events of children
+	w      *eventWriter      // nil: no events will follow
 }
 
 func (o *openStream) close() {
@@ -112,9 +112,9 @@ func (o *openStream) close() {
 	o.leave()
 }
 
-// streamEvents sends a handler's events as they become durable. Thousands of readers
-// wait in it: what it has on its stack, and its callers have on theirs, is kept small,
-// so that a collection takes the stack back to half of what the way here needed.
+// streamEvents sends a handler's events as they become durable. Thousands of readers wait
+// in it. Its stack, and the stacks of its callers, are kept small, so that a garbage
+// collection halves the stack after openStream.
 func (s *Server) streamEvents(c echo.Context) error {
 	st, err := s.openStream(c)
 	if st == nil {
@@ -127,7 +127,8 @@ func (s *Server) streamEvents(c echo.Context) error {
 	return s.pump(st)
 }
 
-// openStream begins a stream and its answer. Who gets one closes it, also with an error.
+// openStream opens a stream and begins its answer. If it returns a stream, the caller
+// closes the stream, even if there is an error.
 func (s *Server) openStream(c echo.Context) (*openStream, error) {
 	r := c.Request()
 	o, err := parseStream(c.QueryParams(), r.Header.Get("Last-Event-ID"))
@@ -163,27 +164,27 @@ func (s *Server) openStream(c echo.Context) (*openStream, error) {
 		h.Set("Content-Type", "text/event-stream; charset=utf-8")
 	}
 	h.Set("Cache-Control", "no-cache")
-	h.Set("X-Accel-Buffering", "no") // of proxies that would hold events back
+	h.Set("X-Accel-Buffering", "no") // for proxies that would delay events
 	c.Response().WriteHeader(http.StatusOK)
 	w := &eventWriter{c: c, o: o, rc: http.NewResponseController(c.Response())}
 	if w.flush() != nil {
 		return st, nil // the client has gone
 	}
-	_ = w.rc.SetReadDeadline(time.Time{}) // see boundAnswer: that time is over
+	_ = w.rc.SetReadDeadline(time.Time{}) // the deadline of boundAnswer no longer applies
 	st.w = w
 	return st, nil
 }
 
-// errCut ends a stream while its run goes on: the connection is cut, so that the client
-// sees that more is to come, and reconnects.
-var errCut = errors.New("the stream is cut: its run goes on")
+// errCut ends a stream whose run continues: the connection is cut, so that the client
+// sees that more events will follow, and reconnects.
+var errCut = errors.New("the stream is cut: its run continues")
 
-// pump writes events until the stream ends. A client that has gone is not an
-// error, and neither is a handler that was purged meanwhile.
+// pump writes events until the stream ends. It returns nil if the client has gone, or if
+// the handler was purged.
 //
 // # Errors
 //
-// [errCut]: the server shuts down or was taken away, or the client's key was.
+// [errCut]: the server shuts down or was taken away, or the client's key was revoked.
 func (s *Server) pump(st *openStream) error {
 	for w := st.w; ; {
 		err := st.relay(w.patience(s.cfg.Heartbeat))
@@ -204,7 +205,7 @@ func (s *Server) pump(st *openStream) error {
 	}
 }
 
-// relay writes the events that come within a time.
+// relay writes the events that arrive within wait.
 func (o *openStream) relay(wait time.Duration) error {
 	if o.family != nil {
 		batch, err := o.family.Next(o.ctx, wait)
@@ -227,9 +228,9 @@ type eventWriter struct {
 	rc   *http.ResponseController
 	buf  []byte
 	last time.Time // of the last flush
-	gone bool      // writing failed: there is no client any more
+	gone bool      // a write failed: the client has gone
 
-	shown apiwire.Envelope // of the event that is written
+	shown apiwire.Envelope // of the event that is being written
 }
 
 // patience is how long to wait for events until a heartbeat is due.
@@ -240,7 +241,8 @@ func (w *eventWriter) patience(every time.Duration) time.Duration {
 	return max(every-time.Since(w.last), time.Millisecond)
 }
 
-// beat writes a heartbeat if one is due. Hidden events are silence, too.
+// beat writes a heartbeat if one is due. Events that the client does not see count as
+// silence.
 func (w *eventWriter) beat(every time.Duration) {
 	if !w.o.sse || time.Since(w.last) < every {
 		return
@@ -249,8 +251,8 @@ func (w *eventWriter) beat(every time.Duration) {
 	w.send()
 }
 
-// write writes a batch of n events and flushes once; at gives each. The error is about
-// an event that cannot be shown.
+// write writes a batch of n events and flushes once; at returns each event. The error is
+// about an event that cannot be shown.
 func (w *eventWriter) write(n int, at func(i int) (*host.StreamEvent, *host.FamilyEvent)) error {
 	w.buf = w.buf[:0]
 	for i := range n {
@@ -277,8 +279,8 @@ func (w *eventWriter) write(n int, at func(i int) (*host.StreamEvent, *host.Fami
 	return nil
 }
 
-// append appends one event in the stream's framing. Events of children have no id:
-// clients take ids for numbers of the run's own events.
+// append appends one event in the stream's framing. Events of children have no id,
+// because clients take ids for sequence numbers of the run's own events.
 func (w *eventWriter) append(dst []byte, e *host.StreamEvent, of *host.FamilyEvent) ([]byte, error) {
 	if w.o.sse {
 		if of == nil || of.ParentID == "" {
@@ -300,7 +302,7 @@ func (w *eventWriter) append(dst []byte, e *host.StreamEvent, of *host.FamilyEve
 	return append(dst, '\n'), err
 }
 
-// send writes and flushes what the buffer holds, and empties it.
+// send writes and flushes the content of the buffer, and empties the buffer.
 func (w *eventWriter) send() {
 	extendDeadline(w.c)
 	_, err := w.c.Response().Write(w.buf)

@@ -48,8 +48,8 @@ func streamOf(t *testing.T, s *httptest.Server, target, lastID string) string {
 	return strings.Join(out, " ")
 }
 
-// TestStreamOverTheRunsOfAHandler: ids go on from run to run, -1 is the latest
-// run's beginning, and whoever knows an id goes on from it, in whatever run.
+// TestStreamOverTheRunsOfAHandler: ids continue from run to run, -1 is the beginning of
+// the latest run, and a stream can begin after any id, in whatever run.
 func TestStreamOverTheRunsOfAHandler(t *testing.T) {
 	s := realServer(t, 0, "stream")
 	for range 2 {
@@ -81,8 +81,8 @@ func TestStreamOverTheRunsOfAHandler(t *testing.T) {
 	}
 }
 
-// TestStreamOfOneRunIntoTheNext: a reader that is behind by a run follows into the
-// one that is active, and gets its end.
+// TestStreamOfOneRunIntoTheNext: a reader that is one run behind follows into the active
+// run, and receives its end.
 func TestStreamOfOneRunIntoTheNext(t *testing.T) {
 	s := realServer(t, 0, "human")
 	ask := func() {
@@ -123,15 +123,15 @@ func TestStreamOfOneRunIntoTheNext(t *testing.T) {
 	}
 }
 
-// TestStreamFraming: an event is one line in both framings, whatever it holds,
-// and the answers say what they are.
+// TestStreamFraming: an event is one line in both framings, whatever its content, and the
+// answers have the correct media types.
 func TestStreamFraming(t *testing.T) {
 	s := realServer(t, 0, "human")
 	const text = "a\u2028b\u2029c\u0085d\r\n\x00e"
 	if w := call(t, s.Config.Handler, "POST", "/workflows/human/run-nowait", `{"handler_id":"h"}`); w.Code != 200 {
 		t.Fatal(w.Body)
 	}
-	readLines(t, bufio.NewReader(open(t, s, "/events/h?after_sequence=-1")), 3) // it has asked
+	readLines(t, bufio.NewReader(open(t, s, "/events/h?after_sequence=-1")), 3) // the run has asked
 	body, err := json.Marshal(map[string]any{"event": map[string]any{"type": "HumanResponseEvent", "value": map[string]any{"response": text}}})
 	if err != nil {
 		t.Fatal(err)
@@ -169,8 +169,8 @@ func TestStreamFraming(t *testing.T) {
 	}
 }
 
-// TestStreamHeartbeatOfARealRun: a run that waits for a person is silent; the
-// comments that keep its stream open have no id, and so change no position.
+// TestStreamHeartbeatOfARealRun: a run that waits for a person is silent. The comments
+// that keep its stream open have no id, so they do not change the position.
 func TestStreamHeartbeatOfARealRun(t *testing.T) {
 	s := realServer(t, 5*time.Millisecond, "human")
 	call(t, s.Config.Handler, "POST", "/workflows/human/run-nowait", `{"handler_id":"h"}`)
@@ -206,8 +206,8 @@ func TestStreamHeartbeatOfARealRun(t *testing.T) {
 	}
 }
 
-// TestStreamOfAPurgedHandler: the stream of a run that is purged ends, and gives
-// nothing more than the run's cancellation; a reader who is slow misses that.
+// TestStreamOfAPurgedHandler: the stream of a purged run ends. Its last event is the
+// run's cancellation, which a slow reader misses.
 func TestStreamOfAPurgedHandler(t *testing.T) {
 	s := realServer(t, 0, "human")
 	call(t, s.Config.Handler, "POST", "/workflows/human/run-nowait", `{"handler_id":"h"}`)
@@ -225,7 +225,7 @@ func TestStreamOfAPurgedHandler(t *testing.T) {
 	}
 }
 
-// TestStreamOfAnOlderRun: by its run id a run has its own events alone.
+// TestStreamOfAnOlderRun: the stream of a run id has only the events of that run.
 func TestStreamOfAnOlderRun(t *testing.T) {
 	s := realServer(t, 0, "stream")
 	var runs []string
@@ -253,8 +253,8 @@ func TestStreamOfAnOlderRun(t *testing.T) {
 	}
 }
 
-// TestStreamWithChildren: the events of children come before what the run makes of them,
-// marked with their handler and parent; any position goes on from its event.
+// TestStreamWithChildren: the events of children precede the events that depend on them,
+// with their handler and parent; a stream can begin at the position of any event.
 func TestStreamWithChildren(t *testing.T) {
 	s := realServer(t, 0, "parent", "accumulator")
 	if w := call(t, s.Config.Handler, "POST", "/workflows/parent/run", `{"handler_id":"h","start_event":{"items":["a","b","c","d"]}}`); w.Code != 200 {

@@ -21,7 +21,7 @@ import (
 	"github.com/weftrun/weft/host/httpapi"
 )
 
-// waits gives a channel that gets a value whenever a stream or a waiting start
+// waits returns a channel that receives a value whenever a stream or a waiting start
 // begins to wait.
 func waits(f *fakeHost) <-chan struct{} {
 	c := make(chan struct{}, 100)
@@ -34,8 +34,8 @@ func waits(f *fakeHost) <-chan struct{} {
 	return c
 }
 
-// open begins a stream of events, which no cache may keep. The body closes
-// itself at the end of the test.
+// open opens a stream of events, which caches must not store. The body is closed at the
+// end of the test.
 func open(t *testing.T, s *httptest.Server, target string) io.ReadCloser {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), suite.Hang)
@@ -106,7 +106,7 @@ func TestStreamHeartbeat(t *testing.T) {
 	if got := readLines(t, r, 4); got != ": heartbeat\n\n: heartbeat\n\n" {
 		t.Errorf("silence = %q", got)
 	}
-	// NDJSON has no comments: the next thing is an event.
+	// NDJSON has no comments: the next line is an event.
 	lines := bufio.NewReader(open(t, s, "/events/s?sse=false&after_sequence=0"))
 	if got := readLines(t, lines, 1); !strings.HasPrefix(got, `{"value":{"pct":1}`) {
 		t.Errorf("line = %q", got)
@@ -213,7 +213,7 @@ func TestStreamEndsWhenPurged(t *testing.T) {
 	}
 }
 
-// recorder of when a stream is closed.
+// closeSignal reports when a stream is closed.
 type closeSignal struct {
 	host.Runs
 	closed chan struct{}
@@ -245,7 +245,7 @@ func TestStreamIsClosedWhenTheClientGoes(t *testing.T) {
 	<-closed
 }
 
-// brokenStream gives an event that cannot be shown.
+// brokenStream returns an event that cannot be shown.
 type brokenStream struct{ host.Runs }
 
 func (brokenStream) Next(context.Context, time.Duration) ([]host.StreamEvent, error) {
@@ -317,21 +317,21 @@ func TestShutdown(t *testing.T) {
 		t.Errorf("waiting start = %+v", got)
 	}
 	body, err := io.ReadAll(stream.Body)
-	// A stream that ends well would say that its run has ended.
+	// A stream that ends cleanly would mean that its run has ended.
 	if events := readSSE(t, body, true); !errors.Is(err, io.ErrUnexpectedEOF) || len(events) != 1 {
 		t.Errorf("stream = %q, %v", body, err)
 	}
 	if err := server.Shutdown(ctx); err != nil {
 		t.Errorf("second Shutdown: %v", err)
 	}
-	// The runs go on.
+	// The runs continue.
 	if w := call(t, server.Handler(), "GET", "/handlers/t", ""); w.Code != http.StatusAccepted {
 		t.Errorf("run = %d %s", w.Code, w.Body)
 	}
 }
 
-// TestShutdownOfSlowClients: a client that does not finish its request cannot
-// keep the server from stopping, and is no fault of the server.
+// TestShutdownOfSlowClients: a client that does not finish its request cannot prevent the
+// server from stopping, and does not cause an error of the server.
 func TestShutdownOfSlowClients(t *testing.T) {
 	server := newServer(t, newFake(t), func(c *httpapi.Config) { c.Grace = time.Millisecond })
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -345,7 +345,7 @@ func TestShutdownOfSlowClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	// Who expects to be told to go on is told when the handler reads.
+	// A client with Expect receives 100 Continue when the handler reads.
 	const head = "POST /workflows/plain/run HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 100\r\n\r\n"
 	if _, err := io.WriteString(conn, head); err != nil {
 		t.Fatal(err)

@@ -10,8 +10,8 @@ import (
 	"github.com/weftrun/weft/host/apiwire"
 )
 
-// accessRoutes joins the paths of tenants and keys to handlers; read is for those
-// that can be read.
+// accessRoutes joins the paths of tenants and keys to handlers. read registers GET
+// routes.
 func (s *Server) accessRoutes(read func(path string, h echo.HandlerFunc)) {
 	e := s.echo
 	read("/tenants", s.listTenants)
@@ -27,7 +27,8 @@ func (s *Server) accessRoutes(read func(path string, h echo.HandlerFunc)) {
 	read("/audit", s.listAudit)
 }
 
-// access gives what manages tenants and keys; without it these routes do not exist.
+// access returns the service that manages tenants and keys. Without a service these
+// routes do not exist.
 func (s *Server) access() (host.Access, error) {
 	if s.cfg.Access == nil {
 		return nil, echo.ErrNotFound
@@ -35,7 +36,7 @@ func (s *Server) access() (host.Access, error) {
 	return s.cfg.Access, nil
 }
 
-// managed answers what a function gives that asks the host's access.
+// managed answers with the result of a function that uses the host's access.
 func managed[T any](s *Server, c echo.Context, status int, do func(ctx context.Context, a host.Access, by *host.Grant) (T, error)) error {
 	a, err := s.access()
 	if err != nil {
@@ -66,7 +67,7 @@ func (s *Server) listTenants(c echo.Context) error {
 	})
 }
 
-// getTenant answers one.
+// getTenant answers a tenant.
 func (s *Server) getTenant(c echo.Context) error {
 	return managed(s, c, http.StatusOK, func(ctx context.Context, a host.Access, by *host.Grant) (out apiwire.Tenant, err error) {
 		t, err := a.Tenant(ctx, by, param(c, "name"))
@@ -75,7 +76,7 @@ func (s *Server) getTenant(c echo.Context) error {
 	})
 }
 
-// deleteTenant removes a tenant with all that it has.
+// deleteTenant removes a tenant with all its data.
 func (s *Server) deleteTenant(c echo.Context) error {
 	a, err := s.access()
 	if err != nil {
@@ -84,7 +85,7 @@ func (s *Server) deleteTenant(c echo.Context) error {
 	return answerGone(c, orNotFound(a.DeleteTenant(c.Request().Context(), grantOf(c), param(c, "name")), textTenantNotFound))
 }
 
-// tenantUsage answers what a tenant has and what it has used.
+// tenantUsage answers what a tenant stores and has used.
 func (s *Server) tenantUsage(c echo.Context) error {
 	return managed(s, c, http.StatusOK, func(ctx context.Context, a host.Access, by *host.Grant) (out apiwire.Usage, err error) {
 		name := param(c, "name")

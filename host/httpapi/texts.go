@@ -23,7 +23,7 @@ const (
 	textSessionNotFound  = "Session not found"
 )
 
-// orNotFound rewords a not-found error; others stay.
+// orNotFound replaces the text of a not-found error; other errors stay unchanged.
 func orNotFound(err error, text string) error {
 	if err != nil && host.CodeOf(err) == host.CodeNotFound {
 		return &host.Error{Code: host.CodeNotFound, Message: text, Cause: err}
@@ -31,15 +31,16 @@ func orNotFound(err error, text string) error {
 	return err
 }
 
-// invalid is a 400 for a request that is readable but says nothing sensible.
+// invalid returns a 400 for a request that is readable but not valid.
 func invalid(format string, args ...any) *host.Error {
 	return host.Errorf(host.CodeInvalidArgument, format, args...)
 }
 
-// clip bounds text of a client in a message.
+// clip limits the length of a client's text in a message.
 func clip(s string) string { return abi.Clip(s, 100) }
 
-// param gives a path parameter. The router matches escaped paths as they are.
+// param returns a path parameter. The router matches escaped paths without unescaping
+// them.
 func param(c echo.Context, name string) string {
 	p := c.Param(name)
 	if c.Request().URL.RawPath == "" {
@@ -51,8 +52,8 @@ func param(c echo.Context, name string) string {
 	return p
 }
 
-// isTrue reads a boolean of the query: "true" in any case, all else is false,
-// and an absent one its default.
+// isTrue reads a boolean of the query: "true" in any case is true, any other text is
+// false, and a missing parameter has the value absent.
 func isTrue(q url.Values, name string, absent bool) bool {
 	if !q.Has(name) {
 		return absent
@@ -60,8 +61,8 @@ func isTrue(q url.Values, name string, absent bool) bool {
 	return strings.EqualFold(q.Get(name), "true")
 }
 
-// flagOf reads a boolean of the query that must not be taken for another; absent is
-// what an empty or missing one means.
+// flagOf reads a boolean of the query and refuses any other text; an empty or missing
+// parameter has the value absent.
 func flagOf(v url.Values, name string, absent bool) (bool, error) {
 	text := v.Get(name)
 	if text == "" {
@@ -69,7 +70,7 @@ func flagOf(v url.Values, name string, absent bool) (bool, error) {
 	}
 	set, err := strconv.ParseBool(text)
 	if err != nil {
-		return false, invalid("Invalid %s: '%s'. It is true or false", name, clip(text))
+		return false, invalid("Invalid %s: '%s'. It must be true or false", name, clip(text))
 	}
 	return set, nil
 }
@@ -82,7 +83,7 @@ func limitOf(v url.Values, most, def int) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > most {
-		return 0, invalid("Invalid limit: '%s'. It is a number from 1 to %d", clip(text), most)
+		return 0, invalid("Invalid limit: '%s'. It must be a number from 1 to %d", clip(text), most)
 	}
 	return n, nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/weftrun/weft/host/apiwire"
 )
 
-// handlerJournal answers a part of a run's timeline.
+// handlerJournal answers a page of a run's timeline.
 func (s *Server) handlerJournal(c echo.Context) error {
 	page, err := parseTimeline(c.QueryParams())
 	if err != nil {
@@ -31,10 +31,10 @@ func (s *Server) handlerJournal(c echo.Context) error {
 	return answer(c, http.StatusOK, &out)
 }
 
-// timelinePage is what the query of a journal asks for.
+// timelinePage is the page that the query of a journal asks for.
 type timelinePage struct {
 	after uint64
-	run   string // hash of the run that the cursor is of; "": from the beginning
+	run   string // hash of the run that the cursor belongs to; "": from the beginning
 	limit int
 }
 

@@ -73,7 +73,7 @@ func TestJournal(t *testing.T) {
 	}
 }
 
-// TestFork: what is asked for, what is answered, and what is refused.
+// TestFork: requests, answers and refusals.
 func TestFork(t *testing.T) {
 	h := newServer(t, newFake(t)).Handler()
 	if w := call(t, h, "POST", "/workflows/plain/run-nowait", `{"handler_id":"h"}`); w.Code != http.StatusOK {
@@ -95,7 +95,7 @@ func TestFork(t *testing.T) {
 	wantError(t, call(t, h, "POST", "/handlers/nobody/fork", `{"at": 7}`), http.StatusNotFound, host.CodeNotFound)
 }
 
-// TestSnapshot: what is exported is taken as a start's context, from JSON and CBOR.
+// TestSnapshot: an exported snapshot is accepted as a start's context, in JSON and CBOR.
 func TestSnapshot(t *testing.T) {
 	f := newFake(t)
 	h := newServer(t, f).Handler()
@@ -106,7 +106,7 @@ func TestSnapshot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want.Status, want.Modules = "", nil // nobody believes these
+	want.Status, want.Modules = "", nil // a snapshot's own values are not trusted
 	w := call(t, h, "GET", "/handlers/h/snapshot", "")
 	text := w.Body.String()
 	if w.Code != http.StatusOK || !strings.HasPrefix(text, `{"format":"weft run","version":1,"workflow_name":"plain","handler_id":"h",`) || !strings.HasSuffix(text, `"modules":["d"],"session":"AQL/","held":"gA=="}`) {

@@ -19,10 +19,11 @@ const (
 // Tracer makes the spans of requests. Its methods are called from any goroutine and
 // do not block.
 type Tracer interface {
-	// Incoming gives where a request stands, by its headers, which may say anything:
-	// own names the request's own span, given what the client has named; nil: nothing.
+	// Incoming returns the trace context of a request from its headers, which may contain
+	// anything. own is the request's own span. given is the span that the client named;
+	// nil if it named none.
 	Incoming(parent, state string) (own, given *host.Trace)
-	// Requested: a request was answered.
+	// Requested is called for each request that was answered.
 	Requested(r *traced.Request)
 }
 
@@ -32,9 +33,9 @@ type tracedRequest struct {
 	start      time.Time
 }
 
-// arrive notes where what is done for a request comes from, for the logs and spans of
-// the rooms that do it. Probes and what shows the server itself have no spans; ok is
-// false for them.
+// arrive stores the origin of a request in its context, for the logs and spans of the
+// packages that handle it. Probes and requests for metrics have no spans; ok is false for
+// them.
 func (s *Server) arrive(c echo.Context, start time.Time) (t tracedRequest, ok bool) {
 	r := c.Request()
 	id, _ := c.Get(requestIDKey).(string)
@@ -42,7 +43,7 @@ func (s *Server) arrive(c echo.Context, start time.Time) (t tracedRequest, ok bo
 	if s.cfg.Tracer != nil && !isOpen(r) && r.URL.Path != "/metrics" {
 		t, ok = tracedRequest{start: start}, true
 		parent := r.Header.Values(headerTraceParent)
-		if len(parent) != 1 { // several name nothing
+		if len(parent) != 1 { // several headers count as none
 			parent = []string{""}
 		}
 		t.own, t.given = s.cfg.Tracer.Incoming(parent[0], strings.Join(r.Header.Values(headerTraceState), ","))
@@ -52,7 +53,7 @@ func (s *Server) arrive(c echo.Context, start time.Time) (t tracedRequest, ok bo
 	return t, ok && t.own != nil
 }
 
-// answered makes the span of a request that was answered, or will be by err.
+// answered makes the span of a request that was answered, or will be answered with err.
 func (s *Server) answered(c echo.Context, t tracedRequest, err error) {
 	span := traced.Request{Own: t.own, Given: t.given, Started: t.start.UnixNano(), Ended: time.Now().UnixNano()}
 	span.Route, span.Method, span.Status = s.outcome(c, err)

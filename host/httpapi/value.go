@@ -12,21 +12,21 @@ import (
 	"github.com/weftrun/weft/host/httpapi/abuse"
 )
 
-// extraDepth is how much deeper than a value the request around it may nest:
-// the body's object and an event's envelope.
+// extraDepth is how much deeper than a value the request around it may nest: the body's
+// object and an event's envelope.
 const extraDepth = 2
 
-// value is an item of a request body. A body is transcoded once, as a whole, and what is
-// in it stays encoded: a body of many megabytes is never held as decoded values.
+// value is an item of a request body. A body is transcoded once, as a whole, and its
+// values stay encoded: a body of many megabytes is never held as decoded values.
 type value struct {
-	raw  abi.Raw // canonical CBOR; nil: there is none
-	path string  // from the body's top, for messages
+	raw  abi.Raw // canonical CBOR; nil: absent
+	path string  // path from the body's top, for messages
 	cbor bool    // the body was CBOR, not JSON
 	deep bool    // the body may nest deeper than a value
 }
 
-// readValue reads a request's body: an object, where an empty or null body
-// counts as {}.
+// readValue reads a request's body, which must be an object. An empty or null body counts
+// as {}.
 func (s *Server) readValue(c echo.Context) (value, error) {
 	body, err := readBody(c, s.cfg.MaxBody)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Server) readInto(c echo.Context, dst any) error {
 	return v.into(dst)
 }
 
-// readObject reads the object that a body has to be.
+// readObject reads a body that must be an object.
 func readObject(c echo.Context, body []byte) (value, error) {
 	v, err := parseBody(body, mediaType(c.Request().Header.Get("Content-Type")) == apiwire.TypeCBOR, placeOf(c))
 	switch {
@@ -58,8 +58,8 @@ func readObject(c echo.Context, body []byte) (value, error) {
 	return v, nil
 }
 
-// parseBody makes the value of a whole body. Nothing at all is null. The memory that is
-// needed meanwhile is taken from a place.
+// parseBody returns the value of a whole body. An empty body is null. The memory needed
+// for parsing is taken from room.
 func parseBody(body []byte, isCBOR bool, room *abuse.Place) (value, error) {
 	v := value{raw: abi.Null, cbor: isCBOR, deep: isCBOR}
 	if skipSpace(body) == len(body) && (!isCBOR || len(body) == 0) {
@@ -82,17 +82,17 @@ func parseBody(body []byte, isCBOR bool, room *abuse.Place) (value, error) {
 	return v, nil
 }
 
-// parse is the value of a JSON text in the place of v.
+// parse returns the value of a JSON text that takes the place of v.
 func (v value) parse(text []byte) (_ value, err error) {
 	v.cbor = false
 	if v.raw, err = abi.FromJSON(text); err != nil {
-		v.deep = true // if it is well formed
+		v.deep = true // it may be well formed but too deep
 		v.raw, err = abi.Limits{MaxDepth: abi.MaxValueDepth + extraDepth}.FromJSON(text)
 	}
 	return v, err
 }
 
-// skipSpace gives the offset of the first byte that is not white space.
+// skipSpace returns the offset of the first byte that is not white space.
 func skipSpace(b []byte) int {
 	for i, c := range b {
 		if c != ' ' && c != '\t' && c != '\n' && c != '\r' {
@@ -108,10 +108,10 @@ func (v value) null() bool   { return v.raw == nil || v.raw[0] == abi.Null[0] }
 
 func (v value) is(major byte) bool { return v.raw != nil && cbor.Major(v.raw[0]) == major }
 
-// given reports whether a field says anything: absent, null, "" and {} do not.
+// given reports whether a field has a value: absent, null, "" and {} are not values.
 func (v value) given() bool { return !v.null() && (len(v.raw) > 1 || !v.text() && !v.object()) }
 
-// canonical gives the encoded value, which nests no deeper than a value may.
+// canonical returns the encoded value, which nests no deeper than a value may.
 func (v value) canonical() (abi.Raw, error) {
 	if !v.deep {
 		return v.raw, nil
@@ -119,14 +119,15 @@ func (v value) canonical() (abi.Raw, error) {
 	if err := abi.CheckValue(v.raw, abi.MaxValueDepth); err != nil {
 		var data *abi.DataError
 		if errors.As(err, &data) {
-			err = &abi.DataError{Path: data.Path, Offset: -1, Reason: data.Reason} // the offset would be that within v
+			err = &abi.DataError{Path: data.Path, Offset: -1, Reason: data.Reason} // the offset would be relative to v
 		}
 		return nil, v.malformed(err)
 	}
 	return v.raw, nil
 }
 
-// textOf gives the content of a text; what names the field otherwise.
+// textOf returns the content of a text. If the value is not a text, the error names the
+// field.
 func (v value) textOf() ([]byte, error) {
 	if !v.text() {
 		return nil, invalid("'%s' must be a text", v.path)
@@ -135,7 +136,7 @@ func (v value) textOf() ([]byte, error) {
 	return v.raw[start:], nil
 }
 
-// optionalText gives the text of a field, "" when it is not given.
+// optionalText returns the text of a field, "" if it is not given.
 func (v value) optionalText() (string, error) {
 	if !v.given() {
 		return "", nil
@@ -144,7 +145,7 @@ func (v value) optionalText() (string, error) {
 	return string(b), err
 }
 
-// malformed is the answer to a value that cannot be read.
+// malformed returns the error for a value that cannot be read.
 func (v value) malformed(err error) error {
 	kind := "JSON"
 	if v.cbor {
@@ -171,7 +172,7 @@ func joinPath(outer, inner string) string {
 	}
 }
 
-// under is a value within v.
+// under returns a value within v.
 func (v value) under(name string, raw abi.Raw) value {
 	v.raw, v.path = raw, joinPath(v.path, name)
 	return v

@@ -9,8 +9,8 @@ import (
 	"github.com/weftrun/weft/host/httpapi/abuse"
 )
 
-// What is made of a body while it is read is taken from where its bytes are: of bodies of
-// small items a server reads as many at a time as it has memory for.
+// The memory for processing a body counts like the memory for the body: a server reads as
+// many bodies of small items at a time as it has memory for.
 func TestBodiesCountWithWhatIsMadeOfThem(t *testing.T) {
 	const most = 4 << 20
 	bodies := abuse.NewLoad("max-request-bytes", most)

@@ -22,7 +22,7 @@ type streamed struct {
 
 var sseFrame = regexp.MustCompile(`^id: (\d+)\ndata: ([^\n]*)\n\n`)
 
-// readSSE takes a stream apart. Ours is held to the exact framing, too.
+// readSSE parses a stream. strict also checks the exact framing of our streams.
 func readSSE(t *testing.T, b []byte, strict bool) []streamed {
 	t.Helper()
 	var events []streamed
@@ -53,7 +53,7 @@ func readNDJSON(b []byte) []streamed {
 	return events
 }
 
-// less leaves out events, and the ids of the others.
+// less removes events, and the ids of the others.
 func (d difference) less(t *testing.T, events []streamed) []streamed {
 	t.Helper()
 	var kept []streamed
@@ -78,7 +78,7 @@ func shown(events []streamed) []byte {
 	return b
 }
 
-// readUntil reads what difference.first says.
+// readUntil reads the stream as difference.first says.
 func (p *player) readUntil(t *testing.T, first string) {
 	t.Helper()
 	id, typ, _ := strings.Cut(first, " ")
@@ -150,7 +150,7 @@ func (p *player) compareJSON(t *testing.T, got, want []byte, d difference) {
 	}
 }
 
-// keyOrder gives the keys of a JSON object in their order.
+// keyOrder returns the keys of a JSON object in order.
 func keyOrder(t *testing.T, b []byte) []string {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(b))
@@ -172,7 +172,7 @@ func keyOrder(t *testing.T, b []byte) []string {
 	return keys
 }
 
-// normal decodes JSON without what differs from run to run and in names.
+// normal decodes JSON and removes what differs from run to run and in names.
 func (p *player) normal(t *testing.T, b []byte) any {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(b))
@@ -248,7 +248,7 @@ func unordered(key string) func(any) any {
 	}
 }
 
-// noDescription drops the descriptions of schemas.
+// noDescription removes the descriptions of schemas.
 func noDescription(v any) any {
 	switch v := v.(type) {
 	case []any:

@@ -9,9 +9,9 @@ import (
 	"github.com/weftrun/weft/host/hosttest"
 )
 
-// TestWireReplayByRealHost plays the recorded exchanges to a server in a process
-// of its own, with the recorded workflows as plugins: what the peer's server
-// answered, the real scheduler, journal and sandbox answer too.
+// TestWireReplayByRealHost plays the recorded exchanges to a server in a separate
+// process, with the recorded workflows as plugins: the real scheduler, journal and
+// sandbox give the same answers as the other server.
 func TestWireReplayByRealHost(t *testing.T) {
 	p := hosttest.Serve(t, t.TempDir(), "--cors-origin", "http://example.test")
 	for _, name := range []string{"hello", "plain", "fail", "slow", "timeout", "human", "waiter"} {
@@ -24,7 +24,8 @@ func TestWireReplayByRealHost(t *testing.T) {
 	replayWire(t, p.URL, differences)
 }
 
-// hostDifferences are meant too, beside and instead of those of wireDifferences.
+// hostDifferences are intended differences in addition to wireDifferences, or in place of
+// some of them.
 var hostDifferences = map[string]difference{
 	"003-schema-hello":             {why: "a field has the titles that its plugin gives it", like: plainSchemas},
 	"004-events-hello":             {why: "likewise; what a step streams is listed", like: likeAll(plainSchemas, unordered("events"), noProgress)},
@@ -36,7 +37,7 @@ var hostDifferences = map[string]difference{
 	"111-waiter-sse-live":          {why: "a step asks before it rests", without: isRest},
 }
 
-// isRest tells the event of a step that stops running and gives nothing yet.
+// isRest matches the event of a step that stops running and has returned nothing yet.
 func isRest(e map[string]any) bool {
 	value, _ := e["value"].(map[string]any)
 	return e["type"] == "StepStateChanged" && value["step_state"] == "not_running" && value["output_event_name"] == nil
@@ -51,7 +52,7 @@ func likeAll(changes ...func(any) any) func(any) any {
 	}
 }
 
-// plainSchemas drops the titles of the fields of schemas.
+// plainSchemas removes the titles of the fields of schemas.
 func plainSchemas(v any) any {
 	switch v := v.(type) {
 	case []any:
@@ -70,7 +71,7 @@ func plainSchemas(v any) any {
 	return v
 }
 
-// noProgress drops the schema of an event that is for the stream only.
+// noProgress removes the schema of an event that is only for the stream.
 func noProgress(v any) any {
 	m := v.(map[string]any)
 	m["events"] = slices.DeleteFunc(m["events"].([]any), func(e any) bool { return e.(map[string]any)["title"] == "Progress" })

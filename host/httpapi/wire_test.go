@@ -18,28 +18,29 @@ import (
 	"github.com/weftrun/weft/host/httpapi"
 )
 
-// difference says how an exchange differs from the recorded one on purpose.
+// difference says how an exchange intentionally differs from the recorded one.
 type difference struct {
 	why string
-	// status replaces the recorded one; 0: no difference.
+	// status replaces the recorded status; 0: no difference.
 	status int
-	// detail is contained in the error's text, which is else the recorded one.
+	// detail is contained in the error's text; otherwise the text equals the recorded
+	// one.
 	detail string
 	// like changes both bodies before they are compared.
 	like func(v any) any
 	// follows: the event ids follow those of the handler's earlier runs.
 	follows bool
-	// first is read from a handler's stream before, as the recording was made
-	// some time after the exchange before: "ID" to its end, "ID TYPE" up to an
-	// event of that type.
+	// first says what to read from a handler's stream before the exchange, because the
+	// recording was made some time after the previous exchange: "ID" to its end, "ID
+	// TYPE" up to an event of that type.
 	first string
-	// without leaves events out of both streams; their ids are not compared then.
+	// without removes events from both streams; their ids are then not compared.
 	without func(e map[string]any) bool
 }
 
-// wireDifferences are the differences that are meant. Beside them hold:
-// records have our fields after the recorded ones, errors have a code,
-// listings a next_cursor, and types are qualified by the workflow.
+// wireDifferences are the intended differences. In addition, records have our fields
+// after the recorded ones, errors have a code, listings a next_cursor, and types are
+// qualified by the workflow.
 var wireDifferences = map[string]difference{
 	"002-workflows":                      {why: "names are sorted", like: unordered("workflows")},
 	"004-events-hello":                   {why: "events are in order of name", like: unordered("events")},
@@ -90,9 +91,9 @@ func TestWireReplay(t *testing.T) {
 	replayWire(t, server.URL, wireDifferences)
 }
 
-// replayWire sends the recorded requests in their order and compares the
-// answers. The server has to serve the workflows of testdata/wire and nothing
-// else, and has to allow the origin http://example.test.
+// replayWire sends the recorded requests in order and compares the answers. The server
+// must serve exactly the workflows of testdata/wire and allow the origin
+// http://example.test.
 func replayWire(t *testing.T, url string, differences map[string]difference) {
 	files, err := filepath.Glob("../../testdata/wire/*.http")
 	if err != nil || len(files) == 0 {
@@ -130,13 +131,13 @@ type exchange struct {
 type reply struct {
 	status int
 	header http.Header
-	length int64 // as the header tells it, -1 if it does not
+	length int64 // from the header; -1 if it has none
 	body   []byte
-	// unpacked is set when the transport has unpacked the body, and taken away its length.
+	// unpacked is set if the transport has decompressed the body and removed its length.
 	unpacked bool
 }
 
-// readReply reads an answer; closing it is the caller's.
+// readReply reads an answer; the caller closes it.
 func readReply(resp *http.Response) (reply, error) {
 	body, err := io.ReadAll(resp.Body)
 	return reply{resp.StatusCode, resp.Header, resp.ContentLength, body, resp.Uncompressed}, err
@@ -173,8 +174,7 @@ func readExchange(t *testing.T, file string) exchange {
 	return x
 }
 
-// givenIDs are the handler ids that requests give; all others are made up by
-// the server.
+// givenIDs are the handler ids in requests; the server generated all other ids.
 func givenIDs(all []exchange) map[string]bool {
 	ids := map[string]bool{}
 	for _, x := range all {
@@ -290,7 +290,7 @@ func (p *player) firstID(t *testing.T, handler string) int {
 	return events[0].id
 }
 
-// shifted adds to a number, and leaves what is none.
+// shifted adds to a number, and returns other texts unchanged.
 func shifted(text string, by int) string {
 	if n, err := strconv.Atoi(text); err == nil {
 		return strconv.Itoa(n + by)

@@ -27,7 +27,7 @@ func (s *Server) workflow(c echo.Context) (host.WorkflowInfo, error) {
 	return info, orNotFound(err, textWorkflowNotFound)
 }
 
-// getWorkflow answers what a workflow is made of.
+// getWorkflow answers the description of a workflow.
 func (s *Server) getWorkflow(c echo.Context) error {
 	info, err := s.workflow(c)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *Server) workflowEvents(c echo.Context) error {
 	return answer(c, http.StatusOK, &out)
 }
 
-// titled is a JSON Schema that has a title.
+// titled returns a JSON Schema with a title.
 func titled(schema abi.Raw, title string) apiwire.Value {
 	if len(schema) == 0 || cbor.Major(schema[0]) != cbor.Map {
 		schema = emptySchema
@@ -79,11 +79,11 @@ func titled(schema abi.Raw, title string) apiwire.Value {
 	return apiwire.Value(merge(cbor.AppendText(head, title), schema, ""))
 }
 
-// emptySchema is the schema of an event whose fields are not declared.
+// emptySchema is the schema of an event that declares no fields.
 var emptySchema = func() abi.Raw {
 	raw, err := abi.FromJSON([]byte(`{"properties":{},"type":"object"}`))
 	if err != nil {
-		panic(err) // it is JSON
+		panic(err) // the text is valid JSON
 	}
 	return raw
 }()
@@ -118,7 +118,7 @@ func showNode(n *host.GraphNode) apiwire.Node {
 	return out
 }
 
-// lineage gives a node's event type and then its ancestors.
+// lineage returns a node's event type, followed by its ancestors.
 func lineage(n *host.GraphNode) []string {
 	if len(n.EventTypes) > 0 && n.EventTypes[0] == n.EventType {
 		return n.EventTypes

@@ -43,7 +43,8 @@ func newKnocking(perMinute int) *knocking {
 	return k
 }
 
-// knock gives the code of the answer to a key from an address, "" if it enters.
+// knock returns the code of the answer to a key from an address, "" if the key is
+// accepted.
 func (k *knocking) knock(from, key string) host.Code {
 	r := httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/workflows", nil)
 	r.RemoteAddr = from
@@ -75,12 +76,12 @@ func TestWrongKeysAreSlowedDown(t *testing.T) {
 	if k.door.asked != asked {
 		t.Error("a key was looked up though its address had tried too many")
 	}
-	k.want(t, here, "", host.CodeUnauthenticated)           // no key is no try
+	k.want(t, here, "", host.CodeUnauthenticated)           // a request without a key is not a wrong key
 	k.want(t, neighbour, "right", "")                       // behind the same NAT
-	k.want(t, neighbour, "new", host.CodeLimitExceeded)     // nothing tells it from a try
+	k.want(t, neighbour, "new", host.CodeLimitExceeded)     // cannot be distinguished from a wrong key
 	k.want(t, elsewhere, "new", "")                         // another address
-	k.want(t, here, "new", "")                              // which was right there
-	k.want(t, elsewhere, "other", host.CodeUnauthenticated) // has all of its own
+	k.want(t, here, "new", "")                              // the key was right from the other address
+	k.want(t, elsewhere, "other", host.CodeUnauthenticated) // the address has all its wrong keys left
 	k.now = k.now.Add(20 * time.Second)                     // one of three a minute
 	k.want(t, here, "wrong", host.CodeUnauthenticated)
 	k.want(t, here, "wrong", host.CodeLimitExceeded)
@@ -94,7 +95,7 @@ func TestWrongKeysAreSlowedDown(t *testing.T) {
 		t.Errorf("told of %d wrong keys, %d refused", len(k.told), refused)
 	}
 	delete(k.door.keys, "right")
-	k.want(t, neighbour, "right", host.CodeUnauthenticated) // it was revoked
+	k.want(t, neighbour, "right", host.CodeUnauthenticated) // the key was revoked
 	k.want(t, neighbour, "right", host.CodeLimitExceeded)
 }
 
@@ -119,8 +120,8 @@ func TestWrongKeysMayBeUnlimited(t *testing.T) {
 	}
 }
 
-// The audit log hears of the first wrong key of an address and of its first one that
-// is refused unseen, of few in all, and of how many there were besides.
+// The audit log has the first wrong key of an address and the first key that is refused
+// without a look-up, only a few in all, and how many others there were.
 func TestWrongKeysAreNoted(t *testing.T) {
 	k := newKnocking(3)
 	var notes []string

@@ -18,7 +18,7 @@ func demand(t *testing.T, j *journal.Journal, pos uint64) (done chan error) {
 	return done
 }
 
-// A commit that somebody waits for waits for work that is ready, but not for long.
+// A commit with a waiting caller is delayed for work that is ready, but only briefly.
 func TestDemandedCommitsGather(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		busy := true

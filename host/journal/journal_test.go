@@ -371,6 +371,39 @@ func TestWhoCrowdsTheQueue(t *testing.T) {
 	}
 }
 
+// The tenants that have something waiting share what the disk takes, and a tenant among
+// many still has the least share.
+func TestSharesByTenants(t *testing.T) {
+	j := open(t, &fakeStore{}, func(c *journal.Config) { c.MaxSharedBytes = 128 << 10 })
+	add := func(tenant string) {
+		it := item("s", 1, "x")
+		it.Key.Tenant, it.Size = tenant, 1<<10
+		j.Append(epoch, it)
+	}
+	fill := func(tenant string) (kib int) {
+		for ; !j.OverSoftLimit(tenant); kib++ {
+			add(tenant)
+		}
+		return kib
+	}
+	for _, tt := range []struct {
+		others []string
+		tenant string
+		kib    int
+	}{
+		{[]string{"b"}, "a", 64 + 1},                // half
+		{nil, "c", 42 + 1},                          // a third
+		{[]string{"d", "e", "f", "g"}, "h", 32 + 1}, // the least, above an eighth
+	} {
+		for _, other := range tt.others {
+			add(other)
+		}
+		if n := fill(tt.tenant); n != tt.kib {
+			t.Errorf("tenant %s fills %d KiB, want %d", tt.tenant, n, tt.kib)
+		}
+	}
+}
+
 // However much others have waiting for the disk, a tenant with little is not stopped:
 // tenants that want more than there is leave as much as they have.
 func TestCongestionLeavesRoomForOthers(t *testing.T) {

@@ -20,15 +20,15 @@ import (
 //	 "plugins":  {"crunch": {"fuel": 50000000000, "wall_time": "2m"}},
 //	 "tenants":  {"acme": {"fuel": 1000000000, "plugins": {"crunch": {"call_depth": "4MiB"}}}}}
 //
-// The names of the settings are those of [Limits] in snake case. A setting that
-// is absent is inherited. tenant_fuel_per_second holds for all that a tenant
-// runs, so it cannot be set for a plugin; 0 is none.
+// The names of the settings are the names of [Limits] in snake case. A setting that is
+// absent is inherited. tenant_fuel_per_second applies to all runs of a tenant, so it
+// cannot be set for a plugin; 0 means none.
 //
 // # Errors
 //
-// A [*jsonfile.Error] with everything that is wrong: unknown names, names given
-// twice, values of a wrong type or out of bounds, each with its place and what
-// is allowed; or with the first place at which the text is no JSON.
+// A [*jsonfile.Error] with all errors: unknown names, duplicate names, values of a wrong
+// type or out of bounds, each with its place and the allowed values; or with the first
+// place at which the text is not JSON.
 func Parse(text []byte) (*Table, error) {
 	p := &limitParser{jsonfile.NewReader(text)}
 	t := &Table{plugins: map[string]limitLayer{}, tenants: map[string]tenantLayer{}}
@@ -62,11 +62,11 @@ func (p limitPath) String() string {
 
 func (p limitPath) at(name string) limitPath { return append(p[:len(p):len(p)], name) }
 
-// limitParser reads a file of limits token by token, as errors name their
-// place. Its methods return an error only if the text is no JSON.
+// limitParser reads a file of limits token by token, because errors name their place. Its
+// methods return an error only if the text is not JSON.
 type limitParser struct{ *jsonfile.Reader }
 
-// skip passes over the rest of a value whose first token was read.
+// skip skips the rest of a value whose first token was read.
 func (p *limitParser) skip(first json.Token) error {
 	depth := 0
 	for tok := first; ; {
@@ -86,7 +86,7 @@ func (p *limitParser) skip(first json.Token) error {
 	}
 }
 
-// cut words the end of the text where something has to follow.
+// cut describes the error if the text ends too early.
 func (p *limitParser) cut(err error) error {
 	if errors.Is(err, io.EOF) {
 		return p.End()
@@ -94,7 +94,7 @@ func (p *limitParser) cut(err error) error {
 	return err
 }
 
-// object reads an object, and has each read the value of a name.
+// object reads an object, and calls each to read the value of each name.
 func (p *limitParser) object(path limitPath, each func(name string, at int64) error) error {
 	tok, at, err := p.Token()
 	if err != nil {
@@ -110,7 +110,7 @@ func (p *limitParser) object(path limitPath, each func(name string, at int64) er
 		if err != nil {
 			return p.cut(err)
 		}
-		name, _ := tok.(string) // the decoder takes nothing else here
+		name, _ := tok.(string) // the decoder returns no other token here
 		if seen[name] {
 			p.Problem(at, path.at(name).String(), "is given twice")
 		}
@@ -125,7 +125,7 @@ func (p *limitParser) object(path limitPath, each func(name string, at int64) er
 	return nil
 }
 
-// skipNext passes over the next value.
+// skipNext skips the next value.
 func (p *limitParser) skipNext() error {
 	tok, _, err := p.Token()
 	if err != nil {
@@ -184,18 +184,18 @@ func (p *limitParser) tenantLayers(path limitPath, into map[string]tenantLayer) 
 	})
 }
 
-// maxLimitName bounds the names of tenants and plugins, in bytes.
+// maxLimitName limits the names of tenants and plugins, in bytes.
 const maxLimitName = 128
 
-// checkName refuses what no tenant or plugin can be called.
+// checkName refuses names that no tenant or plugin can have.
 func (p *limitParser) checkName(path limitPath, name string, at int64) {
 	if name == "" || len(name) > maxLimitName || strings.ContainsFunc(name, unicode.IsControl) {
 		p.Problem(at, path.String(), "%s is not a name: it has 1 to %d bytes, without control characters", shownToken(name), maxLimitName)
 	}
 }
 
-// layer reads the settings of one place. tenantWide: those of a tenant as a whole
-// may be among them; plugins takes the plugins of a tenant, nil elsewhere.
+// layer reads the settings of one place. tenantWide says that settings of a whole tenant
+// are allowed; plugins receives the plugins of a tenant, and is nil elsewhere.
 func (p *limitParser) layer(path limitPath, l *limitLayer, tenantWide bool, plugins map[string]limitLayer) error {
 	return p.object(path, func(name string, at int64) error {
 		s, tenants := settingNamed(name), tenantSettingNamed(name)
@@ -223,7 +223,7 @@ func (p *limitParser) layer(path limitPath, l *limitLayer, tenantWide bool, plug
 	})
 }
 
-// value reads the value of a setting; ok is false if it is none.
+// value reads the value of a setting; ok is false if the value is not valid.
 func (p *limitParser) value(path limitPath, s *limitSetting) (v int64, ok bool, err error) {
 	tok, at, err := p.Token()
 	if err != nil {
@@ -250,7 +250,7 @@ func knownSettings(tenantWide bool) string {
 	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
 }
 
-// shownToken is a token of the file for people, cut where it gets long.
+// shownToken formats a token of the file for people, shortened if it is long.
 func shownToken(tok json.Token) string {
 	const most = 60
 	switch tok := tok.(type) {

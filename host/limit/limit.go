@@ -1,7 +1,7 @@
 // Package limit has the limits of invocations, runs and sessions, the quotas of tenants,
 // their defaults and bounds, and the file that changes them for tenants and plugins.
 //
-// It must not know who holds to a limit, or what an error of the host is.
+// It does not depend on who enforces a limit, or on the errors of the host.
 package limit
 
 import (
@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// Limits bound what one invocation, run, session or request may use. The zero
-// value of a field means its default ([Default]), never "none".
+// Limits limit what an invocation, run, session or request may use. The zero value of a
+// field means its default ([Default]), never "none".
 //
-// A run takes the limits of its tenant and plugin ([Table]) when it
-// starts, and keeps them: they are part of each attempt's input, and a change
-// of the settings reaches new runs only. In files and messages a field is named
-// in snake case: MemoryBytes is memory_bytes.
+// A run takes the limits of its tenant and plugin ([Table]) when it starts, and keeps
+// them: they are part of each attempt's input, and a change of the settings affects only
+// new runs. In files and messages a field has its name in snake case: MemoryBytes is
+// memory_bytes.
 type Limits struct {
 	ModuleBytes  int `cbor:"1,keyasint,omitempty"` // of an uploaded module
 	MemoryBytes  int `cbor:"2,keyasint,omitempty"` // of one instance's memory
 	TableEntries int `cbor:"3,keyasint,omitempty"` // of one instance's tables
 
 	Fuel        uint64        `cbor:"4,keyasint,omitempty"`  // units an invocation may burn
-	WallTime    time.Duration `cbor:"5,keyasint,omitempty"`  // of holding a run token, an invocation
+	WallTime    time.Duration `cbor:"5,keyasint,omitempty"`  // of an invocation on a core
 	HostCalls   int           `cbor:"6,keyasint,omitempty"`  // an invocation
 	CallBytes   int           `cbor:"7,keyasint,omitempty"`  // request or response of one host call
 	InputBytes  int           `cbor:"8,keyasint,omitempty"`  // of an invocation
@@ -30,7 +30,7 @@ type Limits struct {
 	LogBytes    int           `cbor:"10,keyasint,omitempty"` // an invocation
 	LogLines    int           `cbor:"11,keyasint,omitempty"` // an invocation
 	RegionCalls int           `cbor:"12,keyasint,omitempty"` // host calls in one edit region
-	RegionTime  time.Duration `cbor:"13,keyasint,omitempty"` // an edit region, without waiting for a run token
+	RegionTime  time.Duration `cbor:"13,keyasint,omitempty"` // an edit region, without waiting for a core
 
 	StateBytes   int `cbor:"14,keyasint,omitempty"` // of a session's state
 	RunEvents    int `cbor:"15,keyasint,omitempty"` // that a run may route
@@ -43,12 +43,12 @@ type Limits struct {
 	CallDepth    int           `cbor:"21,keyasint,omitempty"` // bytes of the frames of nested calls, an invocation
 	RegionFuel   uint64        `cbor:"22,keyasint,omitempty"` // units one edit region may burn
 	DescribeFuel uint64        `cbor:"23,keyasint,omitempty"` // units of making a module's image: _initialize and weft_describe
-	DescribeTime time.Duration `cbor:"24,keyasint,omitempty"` // of the same
+	DescribeTime time.Duration `cbor:"24,keyasint,omitempty"` // of making a module's image
 	CompileTime  time.Duration `cbor:"25,keyasint,omitempty"` // of a module, in a process of its own
 	CompileBytes int           `cbor:"26,keyasint,omitempty"` // of that process's address space
 
-	ChildDepth  int           `cbor:"27,keyasint,omitempty"` // of runs that steps begin, each in the one before
-	CleanupTime time.Duration `cbor:"28,keyasint,omitempty"` // of cleaning up after a run that was cancelled or timed out
+	ChildDepth  int           `cbor:"27,keyasint,omitempty"` // depth of child runs of child runs
+	CleanupTime time.Duration `cbor:"28,keyasint,omitempty"` // for cleaning up after a run that was cancelled or timed out
 }
 
 // Default returns the defaults. Sources of the figures: docs/limits.md.
@@ -79,14 +79,14 @@ func Default() Limits {
 		DescribeFuel: 1_000_000_000,
 		DescribeTime: 10 * time.Second,
 		CompileTime:  2 * time.Minute,
-		CompileBytes: min(8<<30, math.MaxInt), // where an int has 32 bits, all of them
+		CompileBytes: min(8<<30, math.MaxInt), // the largest int, if an int has 32 bits
 		ChildDepth:   16,
 		CleanupTime:  10 * time.Second,
 	}
 }
 
-// Most returns the most that each limit can be set to: beyond it a value
-// is unsafe, or means nothing as another bound comes first.
+// Most returns the largest value that each limit can be set to. A larger value is unsafe,
+// or has no effect because another bound is reached first.
 func Most() Limits {
 	var l Limits
 	for i := range limitSettings {
@@ -96,10 +96,10 @@ func Most() Limits {
 	return l
 }
 
-// Complete returns the limits with the default in place of each zero field.
+// Complete returns the limits with zero fields replaced by their defaults.
 func (l Limits) Complete() Limits { return l.over(Default()) }
 
-// over returns the limits with those of under in place of each zero field.
+// over returns the limits with zero fields replaced by those of under.
 func (l Limits) over(under Limits) Limits {
 	for i := range limitSettings {
 		s := &limitSettings[i]

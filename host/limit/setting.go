@@ -12,13 +12,13 @@ import (
 	"github.com/weftrun/weft/abi"
 )
 
-// limitSetting is one setting of a file of limits: its name, the values it
-// takes and, of a field of [Limits], where it is.
+// limitSetting is one setting of a file of limits: its name, its valid values and, for a
+// field of [Limits], the field.
 type limitSetting struct {
 	name        string
 	form        limitForm
 	least, most int64
-	orNone      bool  // 0 is a value too
+	orNone      bool  // 0 is valid, too
 	builtin     int64 // of one of tenantSettings; see LimitTable.ofTenant
 	get         func(*Limits) int64
 	set         func(*Limits, int64)
@@ -33,23 +33,23 @@ const (
 	formSpan                   // a text such as "30s"; the value is in nanoseconds
 )
 
-// The sizes that settings are written in.
+// The units of sizes.
 const (
 	kib = 1 << 10
 	mib = 1 << 20
 	gib = 1 << 30
 )
 
-// limitSettings are the fields of [Limits], in their order. Each most is what is
-// safe for the host, whoever asks for it; each least is what anything runs with.
+// limitSettings are the fields of [Limits], in their order. Each maximum is safe for the
+// host, whoever sets it; with each minimum a step can still run.
 var limitSettings = []limitSetting{
 	bytesSetting("module_bytes", kib, 256*mib, func(l *Limits) *int { return &l.ModuleBytes }),
-	bytesSetting("memory_bytes", 64*kib, min(4*gib, math.MaxInt), func(l *Limits) *int { return &l.MemoryBytes }), // pages; what 32 bits address
+	bytesSetting("memory_bytes", 64*kib, min(4*gib, math.MaxInt), func(l *Limits) *int { return &l.MemoryBytes }), // in pages; the most that 32 bits can address
 	countSetting("table_entries", 1, 10_000_000, func(l *Limits) *int { return &l.TableEntries }),
 	countSetting("fuel", 1_000, 1e15, func(l *Limits) *uint64 { return &l.Fuel }),
 	spanSetting("wall_time", time.Millisecond, 24*time.Hour, func(l *Limits) *time.Duration { return &l.WallTime }),
 	countSetting("host_calls", 1, 1e9, func(l *Limits) *int { return &l.HostCalls }),
-	bytesSetting("call_bytes", kib, int64(abi.DefaultLimits.MaxBytes), func(l *Limits) *int { return &l.CallBytes }), // what decodes
+	bytesSetting("call_bytes", kib, int64(abi.DefaultLimits.MaxBytes), func(l *Limits) *int { return &l.CallBytes }), // the most that can be decoded
 	bytesSetting("input_bytes", kib, int64(abi.DefaultLimits.MaxBytes), func(l *Limits) *int { return &l.InputBytes }),
 	bytesSetting("output_bytes", kib, int64(abi.DefaultLimits.MaxBytes), func(l *Limits) *int { return &l.OutputBytes }),
 	bytesSetting("log_bytes", kib, 64*mib, func(l *Limits) *int { return &l.LogBytes }),
@@ -59,7 +59,7 @@ var limitSettings = []limitSetting{
 	bytesSetting("state_bytes", kib, gib, func(l *Limits) *int { return &l.StateBytes }),
 	countSetting("run_events", 1, 1e9, func(l *Limits) *int { return &l.RunEvents }),
 	bytesSetting("stream_bytes", kib, min(64*gib, math.MaxInt), func(l *Limits) *int { return &l.StreamBytes }),
-	bytesSetting("record_bytes", kib, 256*mib, func(l *Limits) *int { return &l.RecordBytes }), // one row may carry it
+	bytesSetting("record_bytes", kib, 256*mib, func(l *Limits) *int { return &l.RecordBytes }), // a single row may contain the record
 	countSetting("suspensions", 1, 1_000_000, func(l *Limits) *int { return &l.Suspensions }),
 	countSetting("inbox_events", 1, 1_000_000, func(l *Limits) *int { return &l.InboxEvents }),
 	countSetting("queued_starts", 1, 1_000_000, func(l *Limits) *int { return &l.QueuedStarts }),
@@ -69,19 +69,19 @@ var limitSettings = []limitSetting{
 	spanSetting("describe_time", time.Millisecond, 10*time.Minute, func(l *Limits) *time.Duration { return &l.DescribeTime }),
 	spanSetting("compile_time", 100*time.Millisecond, time.Hour, func(l *Limits) *time.Duration { return &l.CompileTime }),
 	bytesSetting("compile_bytes", 256*mib, min(64*gib, math.MaxInt), func(l *Limits) *int { return &l.CompileBytes }),
-	countSetting("child_depth", 1, 1_000, func(l *Limits) *int { return &l.ChildDepth }),                                    // ends with one cascade of calls a level
-	spanSetting("cleanup_time", time.Millisecond, 10*time.Minute, func(l *Limits) *time.Duration { return &l.CleanupTime }), // who cancels waits for it
+	countSetting("child_depth", 1, 1_000, func(l *Limits) *int { return &l.ChildDepth }),                                    // a run ends with one cascade of calls for each level
+	spanSetting("cleanup_time", time.Millisecond, 10*time.Minute, func(l *Limits) *time.Duration { return &l.CleanupTime }), // a request that cancels the run waits for it
 }
 
-// The bounds of a tenant's fuel budget, in units a second, beside 0: none. A
-// smaller one would have a guest wait for long between two of its checkpoints.
+// The bounds of a tenant's fuel budget, in units a second; 0 means none. With a smaller
+// budget a guest would wait too long between two of its checkpoints.
 const (
 	leastTenantFuel = 1_000_000
 	mostTenantFuel  = 1_000_000_000_000
 )
 
-// tenantSettings are no limits of an invocation but of all that a tenant does, so
-// they are no fields of [Limits]. 0 is a value of each: none.
+// tenantSettings do not limit an invocation but everything that a tenant does, so they
+// are not fields of [Limits]. Each can be 0: none.
 var tenantSettings = [...]limitSetting{
 	tenantFuel:        {name: "tenant_fuel_per_second", form: formCount, least: leastTenantFuel, most: mostTenantFuel, orNone: true},
 	tenantInvocations: {name: "tenant_invocations", form: formCount, least: 1, most: 1_000_000, orNone: true},
@@ -101,7 +101,7 @@ var tenantSettings = [...]limitSetting{
 	firstQuota + int(QuotaStreamReaders): quotaSetting("tenant_stream_readers", formCount, 20_000, 1_000_000),
 }
 
-// mostHeld is the greatest quota of bytes.
+// mostHeld is the largest quota of bytes.
 const mostHeld = 1 << 50
 
 func quotaSetting(name string, form limitForm, builtin, most int64) limitSetting {
@@ -115,10 +115,10 @@ const (
 	retentionAge
 	retentionRuns
 	waitingStarts
-	firstQuota // and the others behind it, in their order
+	firstQuota // followed by the other quotas, in order
 )
 
-// tenantValues is what one place of the settings says of them.
+// tenantValues has the tenant settings at one place of the file.
 type tenantValues [len(tenantSettings)]struct {
 	value int64
 	given bool
@@ -146,12 +146,12 @@ func spanSetting(name string, least, most time.Duration, field func(*Limits) *ti
 	return newSetting(name, formSpan, int64(least), int64(most), field)
 }
 
-// tenantSettingNamed finds the place of a tenant's setting; -1 if there is none.
+// tenantSettingNamed finds the index of a tenant's setting; -1 if it does not exist.
 func tenantSettingNamed(name string) int {
 	return slices.IndexFunc(tenantSettings[:], func(s limitSetting) bool { return s.name == name })
 }
 
-// settingNamed finds the setting of a field of [Limits]; nil if there is none.
+// settingNamed finds the setting of a field of [Limits]; nil if it does not exist.
 func settingNamed(name string) *limitSetting {
 	for i := range limitSettings {
 		if limitSettings[i].name == name {
@@ -161,8 +161,8 @@ func settingNamed(name string) *limitSetting {
 	return nil
 }
 
-// parse reads a value, a token of encoding/json with numbers as json.Number.
-// ok is false if it is none of the setting's values.
+// parse reads a value, a token of encoding/json with numbers as json.Number. ok is false
+// if the value is not valid for the setting.
 func (s *limitSetting) parse(token any) (v int64, ok bool) {
 	switch t := token.(type) {
 	case json.Number:
@@ -184,12 +184,12 @@ func (s *limitSetting) parse(token any) (v int64, ok bool) {
 	return v, ok && v >= s.least && v <= s.most
 }
 
-// wholeNumber reads a JSON number that is a whole one, 1e9 too.
+// wholeNumber reads a JSON number that is whole, including forms such as 1e9.
 func wholeNumber(text string) (int64, bool) {
 	if v, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return v, true
 	}
-	const exact = 1 << 53 // below it a float64 has every whole number
+	const exact = 1 << 53 // a float64 represents every whole number below it
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || f < -exact || f > exact || f != float64(int64(f)) {
 		return 0, false
@@ -197,7 +197,7 @@ func wholeNumber(text string) (int64, bool) {
 	return int64(f), true
 }
 
-// sizeUnits are the units of sizes, greater ones first.
+// sizeUnits are the units of sizes, largest first.
 var sizeUnits = []struct {
 	name  string
 	bytes int64
@@ -206,7 +206,7 @@ var sizeUnits = []struct {
 	{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"B", 1},
 }
 
-// parseSize reads a text such as 64MiB, with or without a space in it.
+// parseSize reads a text such as 64MiB, with or without a space before the unit.
 func parseSize(text string) (int64, bool) {
 	for _, u := range sizeUnits {
 		number, found := strings.CutSuffix(text, u.name)
@@ -222,7 +222,7 @@ func parseSize(text string) (int64, bool) {
 	return 0, false
 }
 
-// takes says which values the setting has.
+// takes says which values the setting accepts.
 func (s *limitSetting) takes() string {
 	span := fmt.Sprintf("from %s to %s", s.show(s.least), s.show(s.most))
 	switch {
@@ -240,7 +240,7 @@ func (s *limitSetting) takes() string {
 	return "a number " + span
 }
 
-// show is a value for people: 64MiB, 30s, 10,000.
+// show formats a value for people: 64MiB, 30s, 10,000.
 func (s *limitSetting) show(v int64) string {
 	switch s.form {
 	case formSize:
@@ -256,7 +256,7 @@ func (s *limitSetting) show(v int64) string {
 	return grouped(v)
 }
 
-// value is a value as a file of limits has it: an int64, or a string for times.
+// value returns a value in the form of a file of limits: an int64, or a string for times.
 func (s *limitSetting) value(v int64) any {
 	if s.form == formSpan {
 		return shortSpan(time.Duration(v))
@@ -264,7 +264,7 @@ func (s *limitSetting) value(v int64) any {
 	return v
 }
 
-// shortSpan is a duration without zero minutes and seconds at its end.
+// shortSpan formats a duration without zero minutes and seconds at its end.
 func shortSpan(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
@@ -276,7 +276,7 @@ func shortSpan(d time.Duration) string {
 	return text
 }
 
-// grouped writes a number with commas: 10,000.
+// grouped formats a number with commas: 10,000.
 func grouped(v int64) string {
 	text := strconv.FormatInt(v, 10)
 	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {

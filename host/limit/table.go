@@ -2,17 +2,17 @@ package limit
 
 import "time"
 
-// Table says which limits hold for whom: the built-in defaults, changed for
-// all, for a plugin by its name in all tenants, for a tenant, and for a plugin
-// of a tenant. The later in this order wins, field by field; what says nothing
-// of a field leaves it as it is.
+// Table says which limits apply to whom: the built-in defaults, changed for all, for a
+// plugin by its name in all tenants, for a tenant, and for a plugin of a tenant. Later
+// places in this order take precedence, field by field; a place that does not set a field
+// leaves it unchanged.
 //
-// A tenant's own settings go before those of a plugin's name because whoever
-// uploads a plugin chooses its name: a tenant that is held to less must not get
-// more by it.
+// A tenant's own settings take precedence over those of a plugin's name, because the
+// uploader of a plugin chooses its name: a tenant with lower limits must not raise them
+// with a name.
 //
-// A table does not change. Its methods may be called from any goroutine, and on
-// nil, which has the built-in defaults for all.
+// A table does not change. Its methods may be called from any goroutine, and on nil,
+// which has the built-in defaults for all.
 type Table struct {
 	base    Limits // complete
 	all     limitLayer
@@ -20,26 +20,25 @@ type Table struct {
 	tenants map[string]tenantLayer
 }
 
-// limitLayer is what one place of the settings says; zero fields inherit.
+// limitLayer has the settings of one place; zero fields inherit.
 type limitLayer struct {
 	limits Limits
 	tenant tenantValues
 }
 
-// tenantLayer is what the settings say of a tenant.
+// tenantLayer has the settings of a tenant.
 type tenantLayer struct {
 	limitLayer
 	plugins map[string]limitLayer
 }
 
-// NewTable makes a table with the same limits for all. Zero fields mean
-// their defaults.
+// NewTable creates a table with the same limits for all. Zero fields mean their defaults.
 func NewTable(l Limits) *Table {
 	return &Table{base: l.Complete(), all: limitLayer{limits: l}}
 }
 
-// Limits gives the limits that hold for a plugin of a tenant: for its upload,
-// and for a run of its workflow that starts now. They are complete.
+// Limits returns the limits for a plugin of a tenant: for its upload, and for a run of
+// its workflow that starts now. They are complete.
 func (t *Table) Limits(tenant, plugin string) Limits {
 	if t == nil {
 		return Default()
@@ -57,9 +56,9 @@ func (t *Table) Limits(tenant, plugin string) Limits {
 	return l
 }
 
-// Least gives the limits that hold for a run whose steps come from several
-// plugins of a tenant: of each limit the least that one of them has. Without
-// plugins they are those of any plugin that nothing is said of.
+// Least returns the limits for a run whose steps come from several plugins of a tenant:
+// the minimum of the plugins' limits. Without plugins they are the limits of a plugin
+// without settings.
 func (t *Table) Least(tenant string, plugins ...string) Limits {
 	if len(plugins) == 0 {
 		return t.Limits(tenant, "")
@@ -75,9 +74,9 @@ func (t *Table) Least(tenant string, plugins ...string) Limits {
 	return least
 }
 
-// Composed gives the limits that hold for a run of a workflow that is composed of
-// plugins, such as a flow: of each limit the least that a plugin has or that is set under
-// the workflow's own name. A workflow without plugins has the limits under its name.
+// Composed returns the limits for a run of a workflow that is composed of plugins, such
+// as a flow: the minimum of the plugins' limits and of the limits set for the workflow's
+// own name. A workflow without plugins has the limits of its name.
 func (t *Table) Composed(tenant, workflow string, plugins ...string) Limits {
 	own := t.Limits(tenant, workflow)
 	if len(plugins) == 0 {
@@ -90,45 +89,45 @@ func (t *Table) Composed(tenant, workflow string, plugins ...string) Limits {
 	named := []limitLayer{t.plugins[workflow], t.tenants[tenant].plugins[workflow]}
 	for i := range limitSettings {
 		s := &limitSettings[i]
-		if s.get(&named[0].limits) != 0 || s.get(&named[1].limits) != 0 { // what is not set there is not of that name
+		if s.get(&named[0].limits) != 0 || s.get(&named[1].limits) != 0 { // otherwise the name does not set the limit
 			s.set(&least, min(s.get(&least), s.get(&own)))
 		}
 	}
 	return least
 }
 
-// TenantFuel gives the fuel budget of a tenant, in units a second over all that
-// it runs; 0: it has none.
+// TenantFuel returns the fuel budget of a tenant, in units a second for all its runs;
+// 0: no budget.
 func (t *Table) TenantFuel(tenant string) uint64 {
 	return uint64(t.ofTenant(tenant, tenantFuel))
 }
 
-// TenantInvocations gives the most invocations of a tenant that run at a time; 0:
-// as many as there are cores.
+// TenantInvocations returns how many invocations of a tenant may run at a time; 0: as
+// many as there are cores.
 func (t *Table) TenantInvocations(tenant string) int {
 	return int(t.ofTenant(tenant, tenantInvocations))
 }
 
-// DefaultTenant is the one tenant of a server without keys.
+// DefaultTenant is the only tenant of a server without keys.
 const DefaultTenant = "default"
 
 // DefaultWaitingStarts is the default of waiting_starts.
 const DefaultWaitingStarts = 10_000
 
-// WaitingStarts gives the most runs of a tenant that have not had a core; beyond, its
+// WaitingStarts returns how many runs of a tenant may wait for their first core; further
 // starts are refused.
 func (t *Table) WaitingStarts(tenant string) int {
 	return int(t.ofTenant(tenant, waitingStarts))
 }
 
-// Retention gives how long and how many of a tenant's ended runs are kept: those
-// that ended longer ago than age, and those beyond so many newer ones, are
-// deleted. 0: they are kept whatever their age, or number.
+// Retention returns how long a tenant's ended runs are kept, and how many of them. Runs
+// that ended longer ago than age are deleted, and all but the newest runs. A result of 0
+// sets no limit.
 func (t *Table) Retention(tenant string) (age time.Duration, runs int) {
 	return time.Duration(t.ofTenant(tenant, retentionAge)), int(t.ofTenant(tenant, retentionRuns))
 }
 
-// Retains reports whether anybody's runs are deleted at all; see Retention.
+// Retains reports whether the runs of any tenant are ever deleted; see Retention.
 func (t *Table) Retains() bool {
 	if t == nil {
 		return false
@@ -145,7 +144,7 @@ func (t *Table) Retains() bool {
 	return false
 }
 
-// ofTenant gives the value of one of tenantSettings.
+// ofTenant returns the value of one of tenantSettings.
 func (t *Table) ofTenant(tenant string, setting int) int64 {
 	if t != nil {
 		if own := t.tenants[tenant].tenant[setting]; own.given {
@@ -161,15 +160,14 @@ func (t *Table) ofTenant(tenant string, setting int) int64 {
 	return tenantSettings[setting].builtin
 }
 
-// Quota gives a quota of a tenant; 0: it has none. [DefaultTenant] has those only
-// that the settings give it: without keys it is all that the server has, and the
-// operator's own.
+// Quota returns a quota of a tenant; 0: no quota. [DefaultTenant] has only the quotas in
+// the settings: without keys it uses the whole server, and belongs to the operator.
 func (t *Table) Quota(tenant string, q Quota) int64 {
 	return t.ofTenant(tenant, firstQuota+int(q))
 }
 
-// Greatest has, of each limit, the greatest that holds for anybody: what the
-// server itself has to be ready for.
+// Greatest returns the largest value of each limit for any tenant and plugin, for which
+// the server itself must be prepared.
 func (t *Table) Greatest() Limits {
 	if t == nil {
 		return Default()
@@ -193,8 +191,8 @@ func (t *Table) Greatest() Limits {
 	return most
 }
 
-// Named gives the names of the tenants that the table has settings of, and of
-// the plugins that it has settings of in any tenant; in no order.
+// Named returns the names of the tenants with settings, and of the plugins with settings
+// in any tenant, in no order.
 func (t *Table) Named() (tenants, plugins []string) {
 	if t == nil {
 		return nil, nil
@@ -215,17 +213,17 @@ func (t *Table) Named() (tenants, plugins []string) {
 	return tenants, plugins
 }
 
-// InForce is a setting as it holds for somebody.
+// InForce is the value of a setting for a plugin of a tenant.
 type InForce struct {
 	Name  string
-	Value any    // as a file of limits has it: an int64, or a string for times
+	Value any    // in the form of a file of limits: an int64, or a string for times
 	Text  string // the value for people: 64MiB, 30s, 10,000
-	Most  string // what it can be set to, for people
-	From  string // the place of the settings that says so; "": built in
+	Most  string // the maximum, for people
+	From  string // the place of the settings that sets it; "": built in
 }
 
-// InForce lists every setting as it holds for a plugin of a tenant, in the order
-// of the fields of [Limits], and those of the tenant as a whole at the end.
+// InForce lists the value of every setting for a plugin of a tenant, in the order of the
+// fields of [Limits], followed by the settings of the tenant as a whole.
 func (t *Table) InForce(tenant, plugin string) []InForce {
 	if t == nil {
 		t = NewTable(Limits{})

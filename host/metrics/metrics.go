@@ -70,7 +70,7 @@ func New() *Metrics {
 	m.ended = counter("weft_runs_ended_total", "Runs that have ended, by status.", "tenant", "status")
 	m.steps = counter("weft_steps_total", "Invocations of steps in runs that have ended.", "tenant")
 	m.fuel = counter("weft_run_fuel_units_total", "Units of fuel burnt by the steps of runs that have ended.", "tenant")
-	m.wrong = counter("weft_wrong_keys_total", "API keys that were wrong, and keys that were refused unseen because their address had sent too many wrong ones.", "answer")
+	m.wrong = counter("weft_wrong_keys_total", "API keys that were wrong, and keys that were refused without a look-up because their address had sent too many wrong ones.", "answer")
 	m.breaches = counter("weft_quota_refusals_total", "Requests that a limit of their tenant refused (429, 413), by the limit's name.", "tenant", "limit")
 	m.waited = histogram("weft_attempt_wait_seconds", "Time that a runnable step has waited for a core.", times)
 	m.commits = histogram("weft_commit_seconds", "Time of a commit of the journal.", times)

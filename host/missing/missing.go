@@ -1,20 +1,21 @@
-// Package missing has what programs have on other machines and plugins do without, such as
+// Package missing lists what programs have on other machines but plugins do not, such as
 // files, and what plugins use instead.
 //
-// It must not know guests or the host.
+// It does not depend on guests or the host.
 package missing
 
 import "strings"
 
-// Thing is something that a program has on other machines, and a plugin has not. When a
-// step tries to use it, the step's log and the remedy of its error say what to use instead.
+// Thing is something that programs have on other machines, but plugins do not. When a
+// step tries to use it, the step's log and the remedy of its error say what to use
+// instead.
 type Thing uint8
 
-// What plugins do without.
+// Things that plugins do not have.
 const (
 	Files Thing = iota
 	Network
-	Sleep // that waits: the language's own only moves the attempt's clock
+	Sleep // a real wait: the language's own sleep only advances the attempt's clock
 	Threads
 )
 
@@ -31,8 +32,9 @@ func (m Thing) Instead() string {
 	}[m]
 }
 
-// symptoms are parts of the errors by which the languages' libraries say that something
-// is missing, in small letters. The first one that an error has counts.
+// symptoms are parts of error messages of the languages' libraries that say that
+// something is missing, in small letters. The first symptom that a message contains
+// counts.
 var symptoms = []struct {
 	text    string
 	missing Thing
@@ -45,8 +47,8 @@ var symptoms = []struct {
 	{"operation not supported on this platform", Files},
 }
 
-// Hint says what to use in the place of something that a plugin lacks, if the message of
-// a failed step says that the step has tried to use it; else "".
+// Hint says what to use instead of something that a plugin lacks, if the message of a
+// failed step says that the step has tried to use it; otherwise "".
 func Hint(message string) string {
 	message = strings.ToLower(message)
 	for _, s := range symptoms {

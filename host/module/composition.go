@@ -118,7 +118,7 @@ func compose(r *record, parts []part) (*version, []host.Problem) {
 // version compiles what was merged of the parts. If some are missing, what they would
 // do is not known: then there are the problems alone.
 func (m *merger) version(r *record, parts []part, c *engine.Correlation, missing bool) (*version, []host.Problem) {
-	problems := append(m.problems, m.unconfigured(r)...)
+	problems := slices.Concat(m.problems, m.unconfigured(r))
 	if missing {
 		return nil, problems
 	}
@@ -280,8 +280,8 @@ func checkSettings(name string, given *host.WorkflowSettings) (host.WorkflowSett
 		out.Config[step] = bytes.Clone(raw)
 		size += len(step) + len(raw)
 	}
-	if size > host.MaxSettingsBytes {
-		return out, host.Errorf(host.CodeTooLarge, "the settings have %d bytes of configuration and description, at most %d are allowed", size, host.MaxSettingsBytes)
+	if size > maxSettingsBytes {
+		return out, host.Errorf(host.CodeTooLarge, "the settings have %d bytes of configuration and description, at most %d are allowed", size, maxSettingsBytes)
 	}
 	return out, nil
 }
@@ -301,6 +301,12 @@ func (s *Service) named(tenant, workflow string, plugins []string) ([]string, er
 	return plugins, nil
 }
 
+// Bounds of a [host.Composition].
+const (
+	maxComposedPlugins = 32
+	maxSettingsBytes   = 1 << 20 // of configuration and description
+)
+
 // override is a version of a plugin that is about to become its newest.
 type override struct {
 	plugin string
@@ -310,9 +316,9 @@ type override struct {
 // assemble fills in a record's plugins with their newest versions, and compiles
 // it. s.changing is held.
 func (s *Service) assemble(ctx context.Context, tenant string, r *record, names []string, over *override) (*version, []host.Problem, error) {
-	if n := len(names); n > host.MaxComposedPlugins {
+	if n := len(names); n > maxComposedPlugins {
 		return nil, []host.Problem{{Code: "limit_exceeded", Message: "the workflow names " + counted(n, "plugin") + ": it may name " +
-			counted(host.MaxComposedPlugins, "plugin") + " at most, so put steps of several into one"}}, nil
+			counted(maxComposedPlugins, "plugin") + " at most, so put steps of several into one"}}, nil
 	}
 	if err := s.readFlow(ctx, r); err != nil {
 		return nil, nil, err
@@ -429,3 +435,8 @@ func (s *Service) undecomposed(ctx context.Context, tenant, name string) error {
 	}
 	return heldBy(u.records[name]+u.older[name], "workflow", name)
 }
+
+// maxShownText bounds the text of others in a message, in bytes.
+const maxShownText = 60
+
+func clipPlain(s string) string { return abi.Clip(s, maxShownText) }

@@ -317,7 +317,7 @@ func TestComposeRefusals(t *testing.T) {
 		{"hello", host.Composition{Settings: host.WorkflowSettings{Config: map[string]abi.Raw{"greet": fromJSON(t, "[]")}}}, host.CodeInvalidArgument, "must be an object"},
 		{"hello", host.Composition{Settings: host.WorkflowSettings{Config: map[string]abi.Raw{"greet": {0xff}}}}, host.CodeInvalidArgument, "step greet"},
 		{"hello", host.Composition{Plugins: []string{"greet", "shout"}, Settings: host.WorkflowSettings{
-			Description: "d", Config: map[string]abi.Raw{"greet": fromJSON(t, `{"x":"`+strings.Repeat("y", host.MaxSettingsBytes-10)+`"}`)}}}, host.CodeTooLarge, "1048576"},
+			Description: "d", Config: map[string]abi.Raw{"greet": fromJSON(t, `{"x":"`+strings.Repeat("y", maxSettingsBytes-10)+`"}`)}}}, host.CodeTooLarge, "1048576"},
 		{"hello", of(strings.Split(strings.Repeat("greet ", 32)+"shout", " ")...), host.CodeInvalidPlugin, "at most"},
 	} {
 		_, _, err := b.Compose(t.Context(), tenantA, tt.name, tt.c)

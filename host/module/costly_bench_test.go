@@ -23,7 +23,7 @@ func BenchmarkDearChecks(b *testing.B) {
 			began := cpu()
 			for b.Loop() {
 				m := work.New(0, nil)
-				_, _ = s.prepare(m, body, "event") // some are refused
+				_, _ = prepare(s, m, body, "event") // some are refused
 				units += m.Spent()
 			}
 			b.ReportMetric(float64(units)/float64(cpu()-began), "units/ns")

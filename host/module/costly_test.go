@@ -10,8 +10,28 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/jsonschema"
+	"github.com/weftrun/weft/host/jsonschema/draft2020"
 	"github.com/weftrun/weft/host/work"
 )
+
+func fromJSON(tb testing.TB, text string) abi.Raw {
+	tb.Helper()
+	raw, err := abi.FromJSON([]byte(text))
+	if err != nil {
+		tb.Fatalf("%s: %v", text, err)
+	}
+	return raw
+}
+
+func mustCompile(tb testing.TB, text string) *jsonschema.Schema {
+	tb.Helper()
+	s, problems := draft2020.Compile(fromJSON(tb, text))
+	if len(problems) > 0 {
+		tb.Fatalf("%.200s: %q", text, problems)
+	}
+	return s
+}
 
 // dearSchemas are schemas with bodies whose check is dear for their size, each by another
 // keyword.
@@ -56,7 +76,7 @@ func TestDearChecksAreMetered(t *testing.T) {
 			s, body := mustCompile(t, d.schema), fromJSON(t, d.body)
 			most := uint64(0)
 			m := work.New(0, func(units uint64) error { most = max(most, units); return nil })
-			_, err := s.prepare(m, body, "event")
+			_, err := prepare(s, m, body, "event")
 			if err != nil && host.CodeOf(err) != host.CodeInvalidArgument {
 				t.Fatal(err)
 			}
@@ -68,16 +88,16 @@ func TestDearChecksAreMetered(t *testing.T) {
 				t.Errorf("%d units between two looks", most)
 			}
 			again := work.New(0, nil)
-			if _, err := s.prepare(again, body, "event"); err != nil && host.CodeOf(err) != host.CodeInvalidArgument || again.Spent() != spent {
+			if _, err := prepare(s, again, body, "event"); err != nil && host.CodeOf(err) != host.CodeInvalidArgument || again.Spent() != spent {
 				t.Errorf("%d units, then %d: %v", spent, again.Spent(), err)
 			}
 			for _, limit := range []uint64{1, spent / 7, spent / 2, spent - 1} {
-				_, err := s.prepare(work.New(limit, nil), body, "event")
+				_, err := prepare(s, work.New(limit, nil), body, "event")
 				if host.CodeOf(err) != host.CodeInvalidArgument || !strings.Contains(err.Error(), "too costly to check") {
 					t.Errorf("with %d of %d units: %v", limit, spent, err)
 				}
 			}
-			if _, err := s.prepare(work.New(0, func(uint64) error { return stop }), body, "event"); !errors.Is(err, stop) {
+			if _, err := prepare(s, work.New(0, func(uint64) error { return stop }), body, "event"); !errors.Is(err, stop) {
 				t.Errorf("stopped: %v", err)
 			}
 		})
@@ -123,7 +143,7 @@ func TestChecksTakeLittleMemory(t *testing.T) {
 			s := mustCompile(t, schema)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			_, err := s.prepare(nil, raw, "event")
+			_, err := prepare(s, nil, raw, "event")
 			runtime.ReadMemStats(&after)
 			if err != nil && host.CodeOf(err) != host.CodeInvalidArgument {
 				t.Fatal(err)
@@ -146,7 +166,26 @@ func TestLargeBodiesOfSmallItemsPass(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.prepare(work.New(60_000_000+200*uint64(len(body)), nil), body, "event"); err != nil {
+	if _, err := prepare(s, work.New(60_000_000+200*uint64(len(body)), nil), body, "event"); err != nil {
 		t.Error(err)
+	}
+}
+
+// Looking at a large text does not copy it.
+func TestLargeTextsAreNotCopied(t *testing.T) {
+	s := mustCompile(t, `{"type":"object","properties":{"t":{"type":"string","minLength":1},"b":{"type":"object"}},"required":["t"]}`)
+	body, err := abi.EncodeValue(map[string]any{"t": strings.Repeat("x", 12<<20), "b": make([]byte, 12<<20)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := testing.Benchmark(func(b *testing.B) {
+		for b.Loop() {
+			if _, err := prepare(s, nil, body, "v"); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	if n := result.AllocedBytesPerOp(); n > 64<<10 {
+		t.Errorf("%d bytes are allocated to look at 24 MiB", n)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest/suite"
+	"github.com/weftrun/weft/host/jsonschema/draft2020"
 	"github.com/weftrun/weft/host/work"
 )
 
@@ -108,7 +109,7 @@ func TestRandomChecksAreChargedForWhatTheyTake(t *testing.T) {
 	for range count {
 		// Not all of the body is wrong at once: the check goes on.
 		text := `{"properties":{"l":{"items":{"anyOf":[` + r.schema(3) + `,{}]}}}}`
-		s, problems := compileSchema(fromJSON(t, text))
+		s, problems := draft2020.Compile(fromJSON(t, text))
 		if len(problems) > 0 {
 			t.Fatalf("%s: %q", text, problems)
 		}
@@ -117,7 +118,7 @@ func TestRandomChecksAreChargedForWhatTheyTake(t *testing.T) {
 		run := func(hook func(uint64) error) (uint64, time.Duration) {
 			m := work.New(100_000_000, hook)
 			began := processTime(t)
-			if _, err := s.prepare(m, body, "event"); err != nil && host.CodeOf(err) != host.CodeInvalidArgument {
+			if _, err := prepare(s, m, body, "event"); err != nil && host.CodeOf(err) != host.CodeInvalidArgument {
 				t.Fatal(err)
 			}
 			return m.Spent(), processTime(t) - began

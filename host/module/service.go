@@ -357,7 +357,7 @@ func (s *Service) PrepareEvent(m *work.Meter, digest, typ string, body abi.Raw) 
 	if kind, _ := c.graph.Kind(typ); kind == abi.KindStart {
 		root = "start_event"
 	}
-	return schema.prepare(m, body, root)
+	return prepare(schema, m, body, root)
 }
 
 // asHostError gives the [*host.Error] in err, or makes one.

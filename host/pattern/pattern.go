@@ -175,14 +175,13 @@ type set struct {
 	sparse, dense []uint32
 }
 
-// add adds a state to the set. It returns false if the state was in the set.
-func (s *set) add(pc uint32) bool {
+// add adds a state to the set, unless the set has the state.
+func (s *set) add(pc uint32) {
 	if i := s.sparse[pc]; int(i) < len(s.dense) && s.dense[i] == pc {
-		return false
+		return
 	}
 	s.sparse[pc] = uint32(len(s.dense))
 	s.dense = append(s.dense, pc)
-	return true
 }
 
 func (r *run) match(text string) (bool, error) {

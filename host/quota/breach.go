@@ -7,8 +7,8 @@ import (
 	"github.com/weftrun/weft/host/limit"
 )
 
-// Breached is the error of a request that a quota refuses. retry is 0 if no time
-// is known after which it would be taken.
+// Breached returns the error of a request that a quota refuses. retry is 0 if it is
+// unknown when the request would be accepted.
 func Breached(q limit.Quota, value, used int64, retry time.Duration) *host.Error {
 	return &host.Error{
 		Code:       host.CodeLimitExceeded,

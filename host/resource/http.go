@@ -336,11 +336,11 @@ func (k *httpKind) failure(ctx context.Context, t *target, err error) *abi.Error
 	case errors.Is(err, syscall.ECONNREFUSED):
 		fail.Message = fmt.Sprintf("%s refuses the connection", t.origin())
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		fail.Message = fmt.Sprintf("%s ended the connection before its answer was there", t.origin())
+		fail.Message = fmt.Sprintf("%s ended the connection before it answered", t.origin())
 	case strings.Contains(err.Error(), "server response headers exceeded"):
 		return final(abi.StatusLimitExceeded, "the headers of the answer of %s have more than %d bytes (header_bytes)", t.show(), k.settings.headerBytes)
 	default:
-		fail.Message = fmt.Sprintf("%s gives no answer that can be read: %s", t.origin(), clip(strings.ToValidUTF8(err.Error(), "")))
+		fail.Message = fmt.Sprintf("the answer of %s cannot be read: %s", t.origin(), clip(strings.ToValidUTF8(err.Error(), "")))
 	}
 	return fail
 }

@@ -345,7 +345,7 @@ func TestAnswersAreBounded(t *testing.T) {
 		"endless":  {"limit_exceeded", "more than 1000 bytes (response_bytes)"},
 		"bomb":     {"limit_exceeded", "more than 1000 bytes (response_bytes)"},
 		"headers":  {"limit_exceeded", "header_bytes"},
-		"garbage":  {"unavailable", "no answer that can be read"},
+		"garbage":  {"unavailable", "cannot be read"},
 		"cut":      {"unavailable", "ended the connection"},
 	} {
 		_, fail := do(t, table, map[string]any{"path": path})

@@ -174,7 +174,7 @@ func (c *kvCall) field(name string, v any) error {
 	case "if_version":
 		n, ok := wholeNumber(v)
 		if !ok || n < 0 || n == 0 && c.method == MethodDelete {
-			return wrong("the version that a get gave; 0, in a set, means that the key has no value")
+			return wrong("the version that get returned; 0, in a set, means that the key has no value")
 		}
 		version := uint64(n)
 		c.ifVersion = &version
@@ -188,7 +188,7 @@ func (c *kvCall) field(name string, v any) error {
 		}
 	case "after":
 		if c.query.After, ok = v.(string); !ok {
-			return wrong("the key behind which to go on")
+			return wrong("the key after which the page begins")
 		}
 	case "limit":
 		n, ok := wholeNumber(v)
@@ -316,7 +316,7 @@ func (c *kvCall) outrun(now uint64) *abi.Error {
 	e := &abi.Error{Code: abi.StatusConflict.Code()}
 	switch {
 	case now == 0:
-		e.Message = fmt.Sprintf("the key %q is not there, and version %d of it was to be: read it again", clip(c.key), *c.ifVersion)
+		e.Message = fmt.Sprintf("the key %q does not exist, but version %d was expected: read it again", clip(c.key), *c.ifVersion)
 	case *c.ifVersion == 0:
 		e.Message = fmt.Sprintf("the key %q is there, with version %d, and was not to be", clip(c.key), now)
 	default:

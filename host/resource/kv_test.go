@@ -87,7 +87,7 @@ func TestKVMethods(t *testing.T) {
 		{"get", `{"key":"a","if_version":null}`, `invalid_message (unknown name "if_version"`},
 		{"set", `{"key":"a","value":1,"if_version":1}`, `conflict (the key "a" has version 2, not 1`},
 		{"set", `{"key":"a","value":1,"if_version":0}`, `conflict (the key "a" is there, with version 2`},
-		{"set", `{"key":"b","value":1,"if_version":2}`, `conflict (the key "b" is not there, and version 2`},
+		{"set", `{"key":"b","value":1,"if_version":2}`, `conflict (the key "b" does not exist, but version 2`},
 		{"set", `{"key":"a","value":1,"if_version":2}`, `{"version":3}`},
 		{"set", `{"key":"b","value":"x","if_version":0}`, `{"version":4}`},
 		{"increment", `{"key":"a"}`, `{"value":2,"version":5}`},

@@ -149,8 +149,9 @@ func authority(text string) string {
 
 // setHost checks host and port.
 func (t *target) setHost(text string) error {
-	name, port := text, ""
+	name := text
 	if i := strings.LastIndexByte(text, ':'); i >= 0 && !strings.HasSuffix(text, "]") {
+		var port string
 		name, port = text[:i], text[i+1:]
 		n, err := strconv.ParseUint(port, 10, 16)
 		if err != nil || n == 0 || port[0] == '0' || port[0] == '+' {
@@ -232,7 +233,7 @@ func checkPath(u *url.URL) error {
 	if strings.Contains(u.Path, "//") {
 		return refuse("two slashes in a row")
 	}
-	for _, segment := range strings.Split(u.Path, "/") {
+	for segment := range strings.SplitSeq(u.Path, "/") {
 		name, _, _ := strings.Cut(segment, ";")
 		if name == "." || name == ".." {
 			return refuse("a part that is " + name)

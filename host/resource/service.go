@@ -185,7 +185,7 @@ func (s *Service) call(ctx context.Context, call *host.ResourceCall) (abi.Raw, *
 	d := s.find(call.User.Tenant, call.Resource)
 	switch {
 	case d == nil:
-		return nil, denied("the resource %s is not there any more", clip(call.Resource))
+		return nil, denied("the resource %s no longer exists", clip(call.Resource))
 	case d.installed == nil:
 		return nil, &abi.Error{Code: abi.StatusUnavailable.Code(), Message: fmt.Sprintf("the resource %s cannot be used: %s", clip(call.Resource), d.problem)}
 	}
@@ -206,7 +206,7 @@ func (s *Service) operate(call *host.ResourceCall, space host.KVSpace, data host
 	d := s.find(call.User.Tenant, call.Resource)
 	switch {
 	case d == nil || d.Created != space.Made:
-		return host.KVAnswer{Err: denied("the resource %s is not there any more", clip(call.Resource))}
+		return host.KVAnswer{Err: denied("the resource %s no longer exists", clip(call.Resource))}
 	case d.installed == nil:
 		return host.KVAnswer{Err: &abi.Error{Code: abi.StatusUnavailable.Code(), Message: fmt.Sprintf("the resource %s cannot be used: %s", clip(call.Resource), d.problem)}}
 	}
@@ -244,7 +244,7 @@ func (s *Service) record(c *host.ResourceChange, old *defined) (r host.ResourceR
 	}
 	d, err := parse(c.Name, c.Text, parser{inline: true, tenant: c.Tenant})
 	if err != nil {
-		return r, host.Errorf(host.CodeInvalidArgument, "The resource '%s' is not as it should be: %w", clip(c.Name), err)
+		return r, host.Errorf(host.CodeInvalidArgument, "The resource '%s' has an invalid definition: %w", clip(c.Name), err)
 	}
 	if old != nil && d.Kind != KindKV && old.kindName() == KindKV {
 		return r, host.Errorf(host.CodeConflict, "The resource '%s' is of the kind kv: delete it first, with what it keeps", clip(c.Name))
@@ -256,7 +256,7 @@ func (s *Service) record(c *host.ResourceChange, old *defined) (r host.ResourceR
 	n := len(s.tenants[c.Tenant])
 	s.mu.RUnlock()
 	if old == nil && n >= MaxResources {
-		return r, host.Errorf(host.CodeLimitExceeded, "The tenant has %d resources, which is the most: delete some", n)
+		return r, host.Errorf(host.CodeLimitExceeded, "The tenant has %d resources, the maximum: delete some", n)
 	}
 	now := s.cfg.Now().UnixNano()
 	r = host.ResourceRecord{Tenant: c.Tenant, Name: c.Name, Created: now, Updated: now}
@@ -264,7 +264,7 @@ func (s *Service) record(c *host.ResourceChange, old *defined) (r host.ResourceR
 		r.Created = old.Created
 	}
 	if r.Definition, err = withoutSecrets(c.Text); err != nil {
-		return r, host.Errorf(host.CodeInvalidArgument, "The resource '%s' is not as it should be: %w", clip(c.Name), err)
+		return r, host.Errorf(host.CodeInvalidArgument, "The resource '%s' has an invalid definition: %w", clip(c.Name), err)
 	}
 	if len(d.secrets) == 0 {
 		return r, nil
@@ -283,7 +283,7 @@ func (s *Service) record(c *host.ResourceChange, old *defined) (r host.ResourceR
 }
 
 func ofFile(name string) error {
-	return host.Errorf(host.CodeConflict, "The resource '%s' is the operator's, from the server's file of resources: it is changed there", clip(name))
+	return host.Errorf(host.CodeConflict, "The resource '%s' is defined in the operator's file of resources: change it there", clip(name))
 }
 
 // withoutSecrets returns a checked definition without the values of secrets.

@@ -98,7 +98,7 @@ func (r *installed) grantOf(user host.ResourceUser) (int, *grant) {
 func (t *Table) Call(ctx context.Context, call host.ResourceCall) (abi.Raw, *abi.Error) {
 	r := t.byName[call.Resource]
 	if r == nil {
-		return nil, denied("the resource %s is not there any more", clip(call.Resource))
+		return nil, denied("the resource %s no longer exists", clip(call.Resource))
 	}
 	return r.make(ctx, call)
 }
@@ -116,7 +116,7 @@ func (r *installed) make(ctx context.Context, call host.ResourceCall) (abi.Raw, 
 func (t *Table) Operate(call host.ResourceCall, space host.KVSpace, data host.KVData) host.KVAnswer {
 	r := t.byName[call.Resource]
 	if r == nil || space.Made != 0 {
-		return host.KVAnswer{Err: denied("the resource %s is not there any more", clip(call.Resource))}
+		return host.KVAnswer{Err: denied("the resource %s no longer exists", clip(call.Resource))}
 	}
 	return r.operate(call, data)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/sandbox/rewrite"
+	"github.com/weftrun/weft/host/sandbox/wasmbin"
 	"github.com/weftrun/weft/host/turns"
 )
 
@@ -32,10 +33,10 @@ import (
 //
 // CodeInvalidPlugin with problems.
 func (s *Sandbox) build(tenant string, key moduleKey, wasm []byte, limits *host.Limits, turn *turns.Turn) (*module, error) {
-	if !s.building.take(tenant, len(wasm), turn, s.base.Done()) {
+	if !s.building.Take(tenant, len(wasm), turn, s.base.Done()) {
 		return nil, errClosed
 	}
-	defer s.building.leave(tenant)
+	defer s.building.Leave(tenant)
 	began := time.Now()
 	defer func() {
 		s.log.Debug("built a module", "digest", key.digest, "bytes", len(wasm), "took", time.Since(began))
@@ -169,7 +170,7 @@ func (s *Sandbox) make(key moduleKey, wasm []byte, limits *host.Limits, folder s
 }
 
 // remake builds a module again. Its instances run the guest's own initialization.
-func (s *Sandbox) remake(p *plan, wasm []byte, bin *rewrite.Module, options rewrite.Options, folder string) (*module, []byte, error) {
+func (s *Sandbox) remake(p *plan, wasm []byte, bin *wasmbin.Module, options rewrite.Options, folder string) (*module, []byte, error) {
 	options.Extract = false
 	m, runs, err := s.assemble(wasm, bin, options, folder)
 	if err != nil {
@@ -181,7 +182,7 @@ func (s *Sandbox) remake(p *plan, wasm []byte, bin *rewrite.Module, options rewr
 }
 
 // assemble rewrites and compiles.
-func (s *Sandbox) assemble(wasm []byte, bin *rewrite.Module, options rewrite.Options, folder string) (*module, []byte, error) {
+func (s *Sandbox) assemble(wasm []byte, bin *wasmbin.Module, options rewrite.Options, folder string) (*module, []byte, error) {
 	r, err := rewrite.Rewrite(wasm, options)
 	if err != nil {
 		return nil, nil, invalid(host.Problem{Code: problemInvalid, Message: "the module cannot be rewritten: " + oneLine(err.Error())})

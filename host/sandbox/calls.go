@@ -17,11 +17,12 @@ import (
 	"github.com/weftrun/weft/host/missing"
 	"github.com/weftrun/weft/host/sandbox/rewrite"
 	"github.com/weftrun/weft/host/sandbox/wasi"
+	"github.com/weftrun/weft/host/sandbox/wasmbin"
 )
 
 // hostFunc is one import of weft:v1 or of Extism.
 type hostFunc struct {
-	is    rewrite.FuncType
+	is    wasmbin.FuncType
 	serve func(g *guest, args []uint64)
 }
 
@@ -31,12 +32,12 @@ var imports = makeImports()
 func makeImports() map[abi.Import]hostFunc {
 	i32s := func(n int) string { return string(bytes.Repeat([]byte{api.ValueTypeI32}, n)) }
 	all := map[abi.Import]hostFunc{
-		abi.ImportInput:    {rewrite.FuncType{Params: i32s(3)}, serveInput},
-		abi.ImportResponse: {rewrite.FuncType{Params: i32s(3)}, serveResponse},
-		abi.ImportOutput:   {rewrite.FuncType{Params: i32s(2)}, serveOutput},
+		abi.ImportInput:    {wasmbin.FuncType{Params: i32s(3)}, serveInput},
+		abi.ImportResponse: {wasmbin.FuncType{Params: i32s(3)}, serveResponse},
+		abi.ImportOutput:   {wasmbin.FuncType{Params: i32s(2)}, serveOutput},
 	}
 	for _, im := range abi.HostCalls {
-		all[im] = hostFunc{rewrite.FuncType{Params: i32s(2), Results: string([]byte{api.ValueTypeI64})}, func(g *guest, args []uint64) {
+		all[im] = hostFunc{wasmbin.FuncType{Params: i32s(2), Results: string([]byte{api.ValueTypeI64})}, func(g *guest, args []uint64) {
 			args[0] = g.hostCall(im, uint32(args[0]), uint32(args[1]))
 		}}
 	}

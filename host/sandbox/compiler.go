@@ -18,6 +18,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/limit"
+	"github.com/weftrun/weft/host/sandbox/confine"
 )
 
 // The process that builds a module uses this protocol. Its standard input carries one
@@ -105,7 +106,7 @@ func (s *Sandbox) buildElsewhere(tenant string, key moduleKey, wasm []byte, limi
 	defer cancel()
 	line, err := json.Marshal(order{
 		Folder: ".", Digest: key.digest, Tables: key.tables, Bytes: len(wasm), Lines: s.sourceLines, Limits: *limits,
-		Polite: s.sharing(tenant), Workers: max(1, runtime.GOMAXPROCS(0)/max(1, s.building.running())),
+		Polite: s.sharing(tenant), Workers: max(1, runtime.GOMAXPROCS(0)/max(1, s.building.Running())),
 	})
 	if err != nil {
 		return fmt.Errorf("encode the compiler's order: %w", err)
@@ -120,7 +121,7 @@ func (s *Sandbox) runCompiler(ctx context.Context, cmd *exec.Cmd, limits *host.L
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	cmd.Env = []string{} // the process must not learn anything of the server
 	cmd.WaitDelay = time.Second
-	apart(cmd)
+	confine.Apart(cmd)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return fmt.Errorf("start the compiler: %w", err)
@@ -158,7 +159,7 @@ func (s *Sandbox) runCompiler(ctx context.Context, cmd *exec.Cmd, limits *host.L
 		}
 		return nil
 	}
-	if state := cmd.ProcessState; ctx.Err() == nil && s.base.Err() == nil && killed(state) && took.cpu < limits.CompileTime {
+	if state := cmd.ProcessState; ctx.Err() == nil && s.base.Err() == nil && confine.Killed(state) && took.cpu < limits.CompileTime {
 		s.log.Warn("the compiler's process was killed, as the system does when memory is short", "error", waitErr)
 		return &host.Error{Code: host.CodeUnavailable, Message: "the server could not compile the module at the moment: the compiler was killed, perhaps because memory was short", Cause: waitErr}
 	}
@@ -241,11 +242,11 @@ func CompileMain(in io.Reader, out io.Writer, exit func(code int)) error {
 	if o.Bytes < 0 || o.Bytes > limits.ModuleBytes {
 		return fmt.Errorf("the order has a module of %d bytes, at most %d are allowed", o.Bytes, limits.ModuleBytes)
 	}
-	if err := confine(uint64(limits.CompileBytes), limits.CompileTime, o.Polite); err != nil {
+	if err := confine.Limit(uint64(limits.CompileBytes), limits.CompileTime, o.Polite); err != nil {
 		return err
 	}
-	goFirst()
-	open := enclose(o.Folder)
+	confine.GoFirst()
+	open := confine.Enclose(o.Folder)
 	debug.SetMemoryLimit(int64(limits.CompileBytes) / 2)
 	wasm := make([]byte, o.Bytes)
 	if _, err := io.ReadFull(r, wasm); err != nil {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host/extism"
-	"github.com/weftrun/weft/host/sandbox/rewrite"
+	"github.com/weftrun/weft/host/sandbox/wasmbin"
 )
 
 // An Extism plugin runs unmodified. An arena serves its imports. What would be variables,
@@ -48,7 +48,7 @@ var (
 )
 
 // signature makes a function type from letters: i for i32, I for i64.
-func signature(params, results string) rewrite.FuncType {
+func signature(params, results string) wasmbin.FuncType {
 	types := func(letters string) string {
 		b := make([]byte, len(letters))
 		for i := range letters {
@@ -58,7 +58,7 @@ func signature(params, results string) rewrite.FuncType {
 		}
 		return string(b)
 	}
-	return rewrite.FuncType{Params: types(params), Results: types(results)}
+	return wasmbin.FuncType{Params: types(params), Results: types(results)}
 }
 
 // extismImports are the functions of extism:host/env.

@@ -9,7 +9,7 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest/suite"
 	"github.com/weftrun/weft/host/limit"
-	"github.com/weftrun/weft/host/sandbox/rewrite"
+	"github.com/weftrun/weft/host/sandbox/wasmbin"
 )
 
 func TestHostileInvocations(t *testing.T) {
@@ -198,7 +198,7 @@ func corruptCode(good []byte) []byte {
 // withLocals is a module with one function that has many locals.
 func withLocals(n uint64) []byte {
 	body := binary.AppendUvarint([]byte{1}, n) // one group
-	body = append(body, rewrite.TypeI64, 0x0b)
+	body = append(body, wasmbin.TypeI64, 0x0b)
 	wasm := append([]byte{}, "\x00asm\x01\x00\x00\x00"...)
 	wasm = append(wasm, 1, 4, 1, 0x60, 0, 0) // a type
 	wasm = append(wasm, 3, 2, 1, 0)          // a function

@@ -9,8 +9,8 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/extism"
-	"github.com/weftrun/weft/host/sandbox/rewrite"
 	"github.com/weftrun/weft/host/sandbox/wasi"
+	"github.com/weftrun/weft/host/sandbox/wasmbin"
 )
 
 // Codes of the problems of a module that this package finds. The messages say what to
@@ -53,17 +53,17 @@ const i32 = "\x7f" // a signature's one value
 // wanted are the function exports that the host looks up.
 var wanted = []struct {
 	name     string
-	is       rewrite.FuncType
+	is       wasmbin.FuncType
 	optional bool
 }{
-	{abi.ExportDescribe, rewrite.FuncType{}, false},
-	{abi.ExportStep, rewrite.FuncType{Params: i32, Results: i32}, false},
-	{abi.ExportInitialize, rewrite.FuncType{}, true},
+	{abi.ExportDescribe, wasmbin.FuncType{}, false},
+	{abi.ExportStep, wasmbin.FuncType{Params: i32, Results: i32}, false},
+	{abi.ExportInitialize, wasmbin.FuncType{}, true},
 }
 
 // inspection collects the problems of one module.
 type inspection struct {
-	m        *rewrite.Module
+	m        *wasmbin.Module
 	limits   host.Limits
 	problems []host.Problem
 	extism   *extism.Plugin // set if the module is an Extism plugin
@@ -75,17 +75,17 @@ func (i *inspection) add(code, format string, args ...any) {
 
 // inspect reads a module and lists all its problems. If there are problems, the returned
 // module may be nil.
-func inspect(wasm []byte, limits host.Limits) (*rewrite.Module, []host.Problem) {
+func inspect(wasm []byte, limits host.Limits) (*wasmbin.Module, []host.Problem) {
 	i := inspection{limits: limits}
 	return i.whole(wasm), i.problems
 }
 
-func (i *inspection) whole(wasm []byte) *rewrite.Module {
+func (i *inspection) whole(wasm []byte) *wasmbin.Module {
 	if limits := i.limits; len(wasm) > limits.ModuleBytes {
 		i.add(problemTooLarge, "the module has %d bytes, at most %d are allowed (limit module_bytes): strip debug information and names", len(wasm), limits.ModuleBytes)
 		return nil
 	}
-	m, err := rewrite.Parse(wasm)
+	m, err := wasmbin.Parse(wasm)
 	if err != nil {
 		i.unreadable(err)
 		return nil
@@ -109,11 +109,11 @@ func (i *inspection) whole(wasm []byte) *rewrite.Module {
 
 func (i *inspection) unreadable(err error) {
 	switch {
-	case errors.Is(err, rewrite.ErrNotWasm):
+	case errors.Is(err, wasmbin.ErrNotWasm):
 		i.add(problemNotWasm, "%v; upload the binary .wasm file", err)
-	case errors.Is(err, rewrite.ErrComponent):
+	case errors.Is(err, wasmbin.ErrComponent):
 		i.add(problemComponent, "this is a component, not a core module: %s", buildAdvice)
-	case errors.Is(err, rewrite.ErrTruncated):
+	case errors.Is(err, wasmbin.ErrTruncated):
 		i.add(problemTruncated, "the module ends too early: %v; was it uploaded whole?", err)
 	default:
 		i.add(problemMalformed, "the module cannot be read: %v", err)
@@ -122,7 +122,7 @@ func (i *inspection) unreadable(err error) {
 
 // counts compares the module's counts with what the host can compile.
 func (i *inspection) counts() {
-	for _, excess := range rewrite.DefaultCaps().Exceeded(i.m) {
+	for _, excess := range wasmbin.DefaultCaps().Exceeded(i.m) {
 		i.add(problemTooMany, "%s", excess)
 	}
 }
@@ -138,11 +138,11 @@ func (i *inspection) importsAllowed() {
 		if im.Module == browser {
 			continue // reported already
 		}
-		if im.Kind == rewrite.KindMemory {
+		if im.Kind == wasmbin.KindMemory {
 			i.add(problemMemoryImport, "the module imports its memory (%s): it must define and export its own, named %q", importText(im), abi.ExportMemory)
 			continue
 		}
-		if im.Kind != rewrite.KindFunc {
+		if im.Kind != wasmbin.KindFunc {
 			i.add(problemImport, "import %s is a %s: only functions can be imported", importText(im), kindName(im.Kind))
 			continue
 		}
@@ -151,7 +151,7 @@ func (i *inspection) importsAllowed() {
 			i.add(problemImport, "import %s is not allowed; %s", importText(im), allowedOf(im.Module))
 			continue
 		}
-		var got rewrite.FuncType
+		var got wasmbin.FuncType
 		if int64(im.Type) < int64(len(i.m.Types)) {
 			got = i.m.Types[im.Type]
 		}
@@ -162,7 +162,7 @@ func (i *inspection) importsAllowed() {
 }
 
 // importSignature returns the type of a function that guests may import.
-func importSignature(module, name string) (rewrite.FuncType, bool) {
+func importSignature(module, name string) (wasmbin.FuncType, bool) {
 	switch module {
 	case abi.ImportModule:
 		f, ok := imports[abi.Import(name)]
@@ -172,9 +172,9 @@ func importSignature(module, name string) (rewrite.FuncType, bool) {
 		return f.is, ok
 	case wasi.ModuleName:
 		params, results, ok := wasi.Signature(name)
-		return rewrite.FuncType{Params: string(params), Results: string(results)}, ok
+		return wasmbin.FuncType{Params: string(params), Results: string(results)}, ok
 	}
-	return rewrite.FuncType{}, false
+	return wasmbin.FuncType{}, false
 }
 
 // allowedOf says what can be imported from a module.
@@ -193,7 +193,7 @@ func allowedOf(module string) string {
 	return fmt.Sprintf("imports may come from %s and %s, and those of Extism's plugins from %s", abi.ImportModule, wasi.ModuleName, extism.HostModule)
 }
 
-func importText(im rewrite.Import) string { return short(im.Module) + "." + short(im.Name) }
+func importText(im wasmbin.Import) string { return short(im.Module) + "." + short(im.Name) }
 
 // memory checks that there is exactly one memory, of the supported kind and size.
 func (i *inspection) memory() {
@@ -230,7 +230,7 @@ func (i *inspection) tables() {
 
 // exports checks the names that the host looks up and the reserved names.
 func (i *inspection) exports() {
-	byName := map[string]rewrite.Export{}
+	byName := map[string]wasmbin.Export{}
 	for _, ex := range i.m.Exports {
 		byName[ex.Name] = ex
 	}
@@ -239,7 +239,7 @@ func (i *inspection) exports() {
 		switch {
 		case !there && !w.optional:
 			i.add(problemMissingExport, "export %s %s is missing: a plugin made with an SDK has it; did you forget weft.Define?", w.name, w.is)
-		case there && ex.Kind != rewrite.KindFunc:
+		case there && ex.Kind != wasmbin.KindFunc:
 			i.add(problemSignature, "export %s must be a function %s, not a %s", w.name, w.is, kindName(ex.Kind))
 		case there:
 			if got, ok := i.m.Signature(ex.Index); !ok || got != w.is {
@@ -259,7 +259,7 @@ func (i *inspection) exports() {
 // forBrowser returns the first import that only the loaders of Go or wasm-bindgen serve,
 // or nil. All such imports have the same cause: the module was built for the wrong
 // target.
-func (i *inspection) forBrowser() *rewrite.Import {
+func (i *inspection) forBrowser() *wasmbin.Import {
 	for k := range i.m.Imports {
 		im := &i.m.Imports[k]
 		if im.Module == "gojs" || im.Module == "wbg" || strings.HasPrefix(im.Module, "__wbindgen") {
@@ -270,10 +270,10 @@ func (i *inspection) forBrowser() *rewrite.Import {
 }
 
 // exportedMemory checks that the memory is exported under its required name.
-func (i *inspection) exportedMemory(byName map[string]rewrite.Export) {
+func (i *inspection) exportedMemory(byName map[string]wasmbin.Export) {
 	if ex, there := byName[abi.ExportMemory]; !there {
 		i.add(problemMissingExport, "export %s is missing: the module must export its memory under this name", abi.ExportMemory)
-	} else if ex.Kind != rewrite.KindMemory {
+	} else if ex.Kind != wasmbin.KindMemory {
 		i.add(problemSignature, "export %s must be the memory, not a %s", abi.ExportMemory, kindName(ex.Kind))
 	}
 }
@@ -290,11 +290,11 @@ func (i *inspection) reservedNames(but ...string) {
 // asExtism checks an Extism plugin. It needs a manifest section, because it does not
 // describe itself.
 func (i *inspection) asExtism(wasm []byte) {
-	byName := map[string]rewrite.Export{}
+	byName := map[string]wasmbin.Export{}
 	var functions []extism.Function
 	for _, ex := range i.m.Exports {
 		byName[ex.Name] = ex
-		if is, ok := i.m.Signature(ex.Index); ex.Kind == rewrite.KindFunc && ok {
+		if is, ok := i.m.Signature(ex.Index); ex.Kind == wasmbin.KindFunc && ok {
 			functions = append(functions, extism.Function{Name: ex.Name, Params: is.Params, Results: is.Results})
 		}
 	}
@@ -315,7 +315,7 @@ func (i *inspection) asExtism(wasm []byte) {
 }
 
 // importList lists the functions that a module imports, as module.name, sorted.
-func importList(m *rewrite.Module) []string {
+func importList(m *wasmbin.Module) []string {
 	var names []string
 	for _, im := range m.Imports {
 		names = append(names, im.Module+"."+im.Name)
@@ -325,7 +325,7 @@ func importList(m *rewrite.Module) []string {
 }
 
 func kindName(kind byte) string {
-	names := [...]string{rewrite.KindFunc: "function", rewrite.KindTable: "table", rewrite.KindMemory: "memory", rewrite.KindGlobal: "global", 4: "tag"}
+	names := [...]string{wasmbin.KindFunc: "function", wasmbin.KindTable: "table", wasmbin.KindMemory: "memory", wasmbin.KindGlobal: "global", 4: "tag"}
 	if int(kind) < len(names) {
 		return names[kind]
 	}

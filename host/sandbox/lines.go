@@ -8,6 +8,7 @@ import (
 
 	"github.com/weftrun/weft/host/sandbox/lines"
 	"github.com/weftrun/weft/host/sandbox/rewrite"
+	"github.com/weftrun/weft/host/sandbox/wasmbin"
 )
 
 // With Config.SourceLines, the message of a trap names the source line, if the module has
@@ -43,8 +44,8 @@ func debugSection(name string, content ...byte) []byte {
 }
 
 // hasLines reports whether a module has line tables.
-func hasLines(m *rewrite.Module) bool {
-	return slices.ContainsFunc(m.Custom, func(c rewrite.Custom) bool { return c.Name == lines.Section })
+func hasLines(m *wasmbin.Module) bool {
+	return slices.ContainsFunc(m.Custom, func(c wasmbin.Custom) bool { return c.Name == lines.Section })
 }
 
 // mostOffsets bounds the frames that are looked up; wazero reports at most 30.

@@ -9,6 +9,7 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/extism"
 	"github.com/weftrun/weft/host/sandbox/rewrite"
+	"github.com/weftrun/weft/host/sandbox/wasmbin"
 )
 
 // plan is what building a module found out, in addition to the rewritten bytes, their
@@ -43,7 +44,7 @@ type plan struct {
 type importName struct{ Module, Name string }
 
 // newPlan records what is known of a module before it runs.
-func newPlan(wasm []byte, m *rewrite.Module, r *rewrite.Result) *plan {
+func newPlan(wasm []byte, m *wasmbin.Module, r *rewrite.Result) *plan {
 	p := &plan{
 		Digest: digestOf(wasm), Seed: sha256.Sum256(wasm), Bytes: len(wasm), Rewritten: rewrittenDigest(r.Wasm),
 		Names: map[uint32]string{}, Restorable: r.Restorable, Fallback: r.Fallback, Globals: r.Globals, Stats: r.Stats,
@@ -53,7 +54,7 @@ func newPlan(wasm []byte, m *rewrite.Module, r *rewrite.Result) *plan {
 		p.ImportFuncs++ // the inspection accepts only functions
 	}
 	for _, ex := range m.Exports {
-		if ex.Kind == rewrite.KindFunc {
+		if ex.Kind == wasmbin.KindFunc {
 			p.Names[ex.Index] = ex.Name
 		}
 	}

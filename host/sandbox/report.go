@@ -7,6 +7,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/sandbox/rewrite"
+	"github.com/weftrun/weft/host/sandbox/wasmbin"
 )
 
 // Report says what a module is, what the host makes of it, and why. Counts refer to the
@@ -81,10 +82,10 @@ func (s *Sandbox) Report(ctx context.Context, wasm []byte, limits host.Limits) (
 }
 
 // read records what the module declares.
-func (r *Report) read(m *rewrite.Module) {
+func (r *Report) read(m *wasmbin.Module) {
 	r.Functions, r.Globals, r.Imports = len(m.Funcs), len(m.Globals), importList(m)
 	for _, ex := range m.Exports {
-		if ex.Kind == rewrite.KindFunc {
+		if ex.Kind == wasmbin.KindFunc {
 			r.Exports = append(r.Exports, ex.Name)
 		}
 	}

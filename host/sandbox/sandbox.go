@@ -35,6 +35,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/limit"
+	"github.com/weftrun/weft/host/sandbox/buildqueue"
 	"github.com/weftrun/weft/host/sandbox/memory"
 	"github.com/weftrun/weft/host/sandbox/wasi"
 )
@@ -114,7 +115,7 @@ type Sandbox struct {
 	sourceLines bool
 	compiler    []string
 	workers     int // threads that compile one module; 0 means 1
-	building    *buildQueue
+	building    *buildqueue.Queue
 	// compilerWall, if not 0, bounds the compiler's process by the clock, for tests.
 	compilerWall time.Duration
 	// only is the first tenant that used the sandbox. After a second tenant, shared is
@@ -175,7 +176,7 @@ func New(_ context.Context, c Config) (*Sandbox, error) {
 
 		reference: c.Reference, sourceLines: c.SourceLines,
 		compiler: c.Compiler,
-		building: newBuildQueue(runtime.NumCPU()),
+		building: buildqueue.New(runtime.NumCPU()),
 		memories: memory.New(memory.Config{KeepBytes: keepEachCore * runtime.GOMAXPROCS(0)}),
 	}
 	s.modules.budget = cmp.Or(c.CodeBytes, defaultCodeBytes)

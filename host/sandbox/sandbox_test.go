@@ -37,10 +37,6 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	if len(os.Args) >= 2 && os.Args[1] == enclosedArgument {
-		enclosedMain()
-		os.Exit(0)
-	}
 	if len(os.Args) >= 2 && os.Args[1] == stuckArgument {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(1)

@@ -1,7 +1,7 @@
-// Package search finds runs by the words of their errors and results: it reads what people
-// search for, and says which words a run has.
+// Package search finds runs by the words of their errors and results: it parses queries,
+// and determines the words of a run.
 //
-// It must not know how stores look words up.
+// It does not depend on how stores look words up.
 package search
 
 import (
@@ -18,12 +18,12 @@ import (
 
 // Limits of the search of runs by text.
 const (
-	// MaxBytes is the longest text that is searched for, in bytes.
+	// MaxBytes is the largest length of a query, in bytes.
 	MaxBytes = 256
-	// MaxTerms is how many words it may have.
+	// MaxTerms is the largest number of words in a query.
 	MaxTerms = 8
-	// MinPrefix is how long the beginning of a word must be that is searched for, in
-	// bytes: a letter or two begin too many words.
+	// MinPrefix is the smallest length of a word's beginning in a query, in bytes: too
+	// many words begin with the same one or two letters.
 	MinPrefix = 3
 	// MaxText is how much of a run's text can be found, in bytes: its error comes
 	// first, then its result.
@@ -32,15 +32,15 @@ const (
 	maxWord = 64
 )
 
-// Parse reads a text that is searched for: words, all of which have to occur, in
-// any order. A word is what lies between characters that are neither letters nor
-// digits; a * directly behind it makes it the beginning of one. No other character
-// has a meaning. A text without any characters searches for nothing.
+// Parse parses a query: words that must all occur, in any order. A word is delimited by
+// characters that are neither letters nor digits. A * directly after it makes it the
+// beginning of a word. No other character has a meaning. An empty query matches
+// everything.
 //
 // # Errors
 //
-// CodeInvalidArgument when it is too long, no UTF-8, has too many words or none, or
-// too short a beginning of one.
+// CodeInvalidArgument if the query is too long, is not UTF-8, has too many words or none,
+// or too short a beginning of a word.
 func Parse(text string) ([]host.SearchTerm, error) {
 	switch {
 	case text == "":
@@ -71,8 +71,8 @@ func Parse(text string) ([]host.SearchTerm, error) {
 	return terms, nil
 }
 
-// Matches reports whether all terms occur in a run's words, as Words gives them. A run
-// that has not ended has none, so that only no terms at all occur in it.
+// Matches reports whether all terms occur in a run's words, which come from Words. A run
+// that has not ended has no words, so it matches only an empty list of terms.
 func Matches(words []string, terms []host.SearchTerm) bool {
 	for _, t := range terms {
 		i, found := slices.BinarySearch(words, t.Word)
@@ -83,9 +83,9 @@ func Matches(words []string, terms []host.SearchTerm) bool {
 	return true
 }
 
-// Words gives the words by which a run can be found, sorted, each once: those of its
-// error's code and message, of its result's type, and of the names, texts and numbers
-// in its result, up to MaxSearched bytes. Before its end a run has none.
+// Words returns the words by which a run can be found, sorted and without duplicates: the
+// words of its error's code and message, of its result's type, and of the names, texts
+// and numbers in its result, up to MaxText bytes. A run that has not ended has none.
 func Words(r *host.Run) []string {
 	if !r.Status.Final() {
 		return nil
@@ -97,7 +97,7 @@ func Words(r *host.Run) []string {
 		if !r.Result.Base {
 			g.text(r.Result.Type)
 		}
-		if v, err := abi.DecodeValue(r.Result.Body); err == nil { // what does not read has no words
+		if v, err := abi.DecodeValue(r.Result.Body); err == nil { // an unreadable value has no words
 			g.value(v)
 		}
 	}
@@ -106,7 +106,7 @@ func Words(r *host.Run) []string {
 
 // gatherer gathers words.
 type gatherer struct {
-	left  int // bytes that may still be looked at
+	left  int // remaining bytes to examine
 	words map[string]struct{}
 }
 
@@ -117,7 +117,7 @@ func (g *gatherer) text(text string) {
 			text = text[:len(text)-1]
 		}
 		if r, size := utf8.DecodeLastRuneInString(text); r == utf8.RuneError && size == 1 {
-			text = text[:len(text)-1] // the first byte of what was cut off
+			text = text[:len(text)-1] // the first byte after the limit
 		}
 		g.left = 0
 	} else {
@@ -126,8 +126,8 @@ func (g *gatherer) text(text string) {
 	eachWord(text, func(word string, _ int) { g.words[word] = struct{}{} })
 }
 
-// value gathers the words of a decoded value. Maps go in the order of their names, so
-// that the same is cut off each time.
+// value collects the words of a decoded value. It visits maps in the order of their
+// names, so that the limit always cuts at the same place.
 func (g *gatherer) value(v any) {
 	if g.left <= 0 {
 		return
@@ -153,8 +153,8 @@ func (g *gatherer) value(v any) {
 	}
 }
 
-// eachWord hands out the words of a text, in the form in which they are compared, and
-// where in the text they end.
+// eachWord calls each with the words of a text, in the form in which they are compared,
+// and the offsets of their ends.
 func eachWord(text string, each func(word string, end int)) {
 	var word []byte
 	for at, r := range text {
@@ -165,7 +165,8 @@ func eachWord(text string, each func(word string, end int)) {
 			}
 			continue
 		}
-		// Over the capital, as letters that differ in form alone (ς, σ) have the same.
+		// Convert through capitals, because letters that differ only in form (ς, σ) share
+		// one.
 		if r = unicode.ToLower(unicode.ToUpper(r)); len(word)+utf8.RuneLen(r) <= maxWord {
 			word = utf8.AppendRune(word, r)
 		}
@@ -175,8 +176,8 @@ func eachWord(text string, each func(word string, end int)) {
 	}
 }
 
-// inWord reports whether a character is part of a word. Marks are: in many scripts
-// vowels are.
+// inWord reports whether a character is part of a word. Marks are, because in many
+// scripts vowels are marks.
 func inWord(r rune) bool {
 	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r))
 }

@@ -1,14 +1,14 @@
-// Package server is the life of a server: it keeps a host behind a front, and puts
-// another host into its place when the store fails.
+// Package server runs a server: it keeps a host behind a front, and replaces the host
+// when the store fails.
 //
-// A store can fail in a way that leaves open what is in it. Then the host has stopped
-// and nothing that waits for it is acknowledged any more. The server takes the host
-// away from the front, closes it with all that it has in memory, and opens another
-// host on the same store, as often as it takes. Clients see errors that tell them to
-// try again; what was acknowledged is kept.
+// A store can fail in a way that leaves its content unknown. Then the host has stopped
+// and acknowledges nothing that waits for it. The server takes the host away from the
+// front, closes it with all its memory, and opens another host on the same store, as
+// often as necessary. Clients see errors that ask them to try again; everything
+// acknowledged is kept.
 //
-// It must not know what a host consists of, which store it has, HTTP, or the settings
-// of a command line.
+// The package does not depend on the parts of a host, the kind of store, HTTP, or the
+// settings of a command line.
 package server
 
 import (
@@ -24,8 +24,9 @@ import (
 // StopWithin is how long a stopping server may take.
 const StopWithin = 10 * time.Second
 
-// Bounds of the time between two attempts to open a store that failed. A host that
-// served for reopenRest works: after its failure the attempts begin at the least again.
+// Bounds of the time between two attempts to open a store that failed. A host that has
+// served for reopenRest counts as healthy: after its failure the first delay is the
+// shortest again.
 const (
 	reopenLeast = 100 * time.Millisecond
 	reopenMost  = 10 * time.Second
@@ -58,24 +59,24 @@ type Front interface {
 	// Take takes the host away: requests that come, and those that wait, are answered
 	// with why. It returns when the host's requests have ended, or ctx's error.
 	Take(ctx context.Context, why *host.Error) error
-	// Shutdown stops taking requests and ends those under way.
+	// Shutdown stops taking requests and ends those in progress.
 	Shutdown(ctx context.Context) error
 }
 
-// Config says what a [Server] works with. All fields but Volatile are needed.
+// Config has the parts of a [Server]. All fields except Volatile are required.
 type Config[H Host] struct {
-	// Open opens a host on the store. failed is the host in whose place the new one
-	// comes, which is closed; for the first host it is the zero value. Open is called
-	// from one goroutine at a time.
+	// Open opens a host on the store. failed is the host that the new host replaces,
+	// which is closed; for the first host it is the zero value. Open is called from one
+	// goroutine at a time.
 	Open func(ctx context.Context, failed H) (H, error)
 	// Put makes the front hand requests to the host.
 	Put   func(H)
 	Front Front
 	// Store names the store in messages.
 	Store string
-	// Volatile: what the store holds is gone when it fails, so it is not opened again.
+	// Volatile says that a failed store has lost its content, so it is not opened again.
 	Volatile bool
-	// Grace is how long requests under way may take when the host is taken away.
+	// Grace is how long requests in progress may take when the host is taken away.
 	Grace time.Duration
 	Log   *slog.Logger
 }
@@ -84,7 +85,7 @@ type Config[H Host] struct {
 type Server[H Host] struct {
 	cfg   Config[H]
 	host  H
-	open  bool // false while another host is opened, and after that was given up
+	open  bool // false while another host is being opened, and after the server has given up
 	delay time.Duration
 }
 
@@ -101,8 +102,8 @@ func Open[H Host](ctx context.Context, cfg Config[H]) (*Server[H], error) {
 	return s, nil
 }
 
-// Host gives the host that answers. It is meant for what is done before Run: Run may
-// replace the host.
+// Host returns the current host. Use it only before Run, because Run may replace the
+// host.
 func (s *Server[H]) Host() H { return s.host }
 
 func (s *Server[H]) put(h H) {
@@ -111,11 +112,11 @@ func (s *Server[H]) put(h H) {
 }
 
 // Run serves until ctx ends, and replaces the host whenever its store fails. listener
-// gives the error that ends the listener.
+// delivers the error that ends the listener.
 //
 // # Errors
 //
-// nil when ctx has ended. Else what came from listener, or why the store is not opened
+// nil if ctx has ended. Otherwise the error from listener, or why the store is not opened
 // again: another server has taken it over, or it was volatile. The caller calls Stop in
 // any case.
 func (s *Server[H]) Run(ctx context.Context, listener <-chan error) error {
@@ -153,9 +154,9 @@ func (s *Server[H]) final(failure error) error {
 	return nil
 }
 
-// replace closes the host and opens another one, as often as it takes. When ctx ends
-// it gives up, which is not an error. Then it waits for a disk that hangs for at most
-// StopWithin.
+// replace closes the host and opens another one, as often as necessary. When ctx ends it
+// gives up, which is not an error. Then it waits at most StopWithin for a disk that does
+// not respond.
 func (s *Server[H]) replace(ctx context.Context) error {
 	type opened struct {
 		host H
@@ -204,20 +205,20 @@ func (s *Server[H]) reopen(ctx context.Context, failed H) (h H, ok bool) {
 }
 
 // retire takes the failed host away from the front and closes it. Requests that do not
-// end soon are left to their own errors.
+// end soon fail with their own errors.
 func (s *Server[H]) retire(ctx context.Context, failed H) {
 	within, cancel := context.WithTimeout(ctx, s.cfg.Grace)
 	defer cancel()
 	if err := s.cfg.Front.Take(within, errReopening); err != nil {
-		s.cfg.Log.Warn("some requests are still under way", "error", err)
+		s.cfg.Log.Warn("some requests are still in progress", "error", err)
 	}
 	if err := failed.Close(context.WithoutCancel(ctx)); err != nil {
 		s.cfg.Log.Debug("the failed store does not close cleanly", "error", err)
 	}
 }
 
-// pause waits before the next attempt: not at all before the first attempt after a time
-// in which all went well. It is false when ctx has ended.
+// pause waits before the next attempt. It does not wait before the first attempt after
+// the host was healthy. It returns false when ctx has ended.
 func (s *Server[H]) pause(ctx context.Context) bool {
 	timer := time.NewTimer(s.delay)
 	defer timer.Stop()

@@ -14,7 +14,7 @@ import (
 	"github.com/weftrun/weft/host/server"
 )
 
-// life notes what a server does with its front and its hosts, in order.
+// life records what a server does with its front and its hosts, in order.
 type life struct {
 	t      *testing.T
 	events []string
@@ -120,8 +120,8 @@ func (f *fake) Close(context.Context) error {
 
 var errDisk = errors.New("the disk failed")
 
-// A host whose store fails is taken away, closed, and then replaced. The attempts wait
-// longer and longer; after a minute that went well they begin anew.
+// A host whose store fails is taken away, closed, and then replaced. The delays between
+// attempts increase; after a healthy minute they begin at the shortest again.
 func TestStoreFailsAndComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &life{t: t}

@@ -16,7 +16,7 @@ import (
 	"github.com/weftrun/weft/host/store/sqlite"
 )
 
-// failing is a store whose next append fails, with an outcome that nobody knows.
+// failing is a store whose next append fails with an unknown outcome.
 type failing struct {
 	host.Store
 	fail *atomic.Bool
@@ -36,8 +36,8 @@ type quietFront struct{}
 func (quietFront) Take(context.Context, *host.Error) error { return nil }
 func (quietFront) Shutdown(context.Context) error          { return nil }
 
-// A directory that has another store, or none, after a failure is not taken for the
-// store that was there: the server waits for that one, and then has all that it had
+// A directory that has another store, or none, after a failure is not accepted as the
+// earlier store. The server waits for that store, and then has everything that it had
 // acknowledged.
 func TestAnotherStoreIsNotOpened(t *testing.T) {
 	ctx := t.Context()

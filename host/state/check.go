@@ -3,11 +3,11 @@ package state
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
-	"unicode/utf8"
+	"strings"
 
 	"github.com/weftrun/weft/abi/cbor"
+	"github.com/weftrun/weft/host/jsonschema"
 	"github.com/weftrun/weft/host/work"
 )
 
@@ -33,17 +33,20 @@ func (s *Schema) CheckOn(m *work.Meter, root *Node, changes []Change) error {
 	if s == nil {
 		return nil
 	}
-	c := checker{seen: make(map[visit]bool), meter: m}
-	err := c.changes(s, orEmpty(root), changes)
+	c := checker{seen: make(map[visit]bool), meter: m, eval: jsonschema.NewChecker(m, prices)}
+	err := c.changes(s.root, orEmpty(root), changes)
 	if ended := m.Err(); ended != nil {
 		return ended
 	}
 	return err
 }
 
-func (c *checker) changes(s *Schema, root *Node, changes []Change) error {
+// prices are those of a check of a state.
+var prices = jsonschema.Prices{Look: lookUnits, Member: lookUnits, MemberBytes: copyBytes, Surplus: lookUnits, Bound: boundUnits}
+
+func (c *checker) changes(s *jsonschema.Schema, root *Node, changes []Change) error {
 	if changes == nil {
-		return c.value(s, root, nil)
+		return c.value(s, root, nil, false)
 	}
 	whole := moved(changes)
 	for i, ch := range changes {
@@ -94,11 +97,12 @@ func moved(changes []Change) []int {
 type checker struct {
 	seen  map[visit]bool
 	meter *work.Meter // its error ends the check
+	eval  *jsonschema.Checker
 }
 
 type visit struct {
 	node   *Node
-	schema *Schema
+	schema *jsonschema.Schema
 	whole  bool // with all below
 }
 
@@ -113,7 +117,7 @@ func (c *checker) first(v visit) bool {
 
 // change checks what a change touched. The first depth elements of its path
 // are good.
-func (c *checker) change(s *Schema, root *Node, ch Change, depth int) error {
+func (c *checker) change(s *jsonschema.Schema, root *Node, ch Change, depth int) error {
 	n := root
 	var at *trail
 	for i, e := range ch.Path[:depth] {
@@ -124,269 +128,114 @@ func (c *checker) change(s *Schema, root *Node, ch Change, depth int) error {
 			return err
 		}
 		if c.first(visit{n, s, false}) {
-			if reason := c.own(s, n); reason != "" {
-				return &SchemaError{at.String(), reason}
+			if err := c.value(s, n, at, true); err != nil {
+				return err
 			}
 		}
 		if ch.Op == OpDelete && i == len(ch.Path)-1 && e.List {
 			return nil // the others have moved, but none is new
 		}
-		child := n.child(e)
-		if child == nil {
+		below := n.child(e)
+		if below == nil {
 			// Gone, by this change or a later one.
-			if n.IsMap() && !e.List && s.requires(e.Key) {
-				return missing(at, e.Key)
+			if _, ok := slices.BinarySearch(s.Required, e.Key); ok && n.IsMap() && !e.List {
+				return &SchemaError{at.to(e).String(), required}
 			}
 			return nil
 		}
-		s, n, at = s.child(e), child, at.to(e)
+		s, n, at = child(s, e), below, at.to(e)
 	}
 	if !c.first(visit{n, s, true}) {
 		return nil
 	}
-	return c.value(s, n, at)
+	return c.value(s, n, at, false)
 }
 
 // child returns the schema of a container's entry; nil accepts everything.
-func (s *Schema) child(e Elem) *Schema {
+func child(s *jsonschema.Schema, e Elem) *jsonschema.Schema {
 	if e.List {
-		return s.elements
+		return s.Items
 	}
-	if p, ok := s.properties[e.Key]; ok {
+	if p, ok := s.Properties[e.Key]; ok {
 		return p
 	}
-	return s.additional
+	return s.Additional
 }
 
-// value checks n and everything below.
-func (c *checker) value(s *Schema, n *Node, at *trail) error {
+// value checks n and everything below. A shallow check is one of n itself, without its
+// entries and which of them are required.
+func (c *checker) value(s *jsonschema.Schema, n *Node, at *trail, shallow bool) error {
 	if s == nil {
 		return nil
 	}
-	if reason := c.own(s, n); reason != "" {
-		return &SchemaError{at.String(), reason}
-	}
-	switch n.kind {
-	case kindMap:
-		return c.entries(s, n, at)
-	case kindList:
-		if s.elements == nil {
-			return nil
-		}
-		i := 0
-		for _, v := range n.body.all() {
-			if err := c.value(s.elements, v, at.index(i)); err != nil {
-				return err
-			}
-			i++
-		}
-	}
-	return nil
-}
-
-func (c *checker) entries(s *Schema, n *Node, at *trail) error {
-	for _, key := range s.required {
-		if c.meter.Spend(lookUnits) != nil {
-			return missing(at, key)
-		}
-		if n.get(key) == nil {
-			return missing(at, key)
-		}
-	}
-	if s.additional == nil && len(s.properties) == 0 {
+	p := c.eval.Check(s, n.Value(), shallow)
+	if p == nil {
 		return nil
 	}
-	for key, v := range n.body.all() {
-		if err := c.meter.Spend(lookUnits + work.Bytes(len(key), copyBytes)); err != nil {
-			return err
-		}
-		e := Elem{Key: key}
-		if sub := s.child(e); sub != nil {
-			if err := c.value(sub, v, at.to(e)); err != nil {
-				return err
-			}
+	for _, step := range p.Path {
+		if step.Item > 0 {
+			at = at.index(step.Item - 1)
+		} else {
+			at = at.key(step.Name)
 		}
 	}
-	return nil
+	return &SchemaError{at.String(), reason(p)}
 }
 
-func (s *Schema) requires(key string) bool {
-	_, ok := slices.BinarySearch(s.required, key)
-	return ok
-}
+const required = "it is required"
 
-func missing(at *trail, key string) error {
-	return &SchemaError{at.key(key).String(), "it is required"}
-}
-
-// own checks what the schema says of n itself, without its entries and
-// which of them are required. It returns what is wrong, or "".
-func (c *checker) own(s *Schema, n *Node) string {
-	switch {
-	case c.meter.Spend(lookUnits) != nil:
-		return ended
-	case s.never:
+// reason says what is wrong with a value. The words are part of what a guest gets, so
+// they stay as they are.
+func reason(p *jsonschema.Problem) string {
+	n, _ := p.Value.Tree().(*Node)
+	units := [...]string{kindText: "characters", kindBytes: "bytes", kindList: "elements", kindMap: "keys"}
+	switch p.Keyword {
+	case "false":
 		return "nothing is allowed here"
-	case s.types != 0 && !s.types.has(n):
-		return fmt.Sprintf("%s is not of the type %s", n.kind, s.types)
-	case s.constant != nil && !s.constant.has(c.meter, n):
+	case "type":
+		return fmt.Sprintf("%s is not of the type %s", n.kind, strings.Join(p.Schema.Types.Names(), " or "))
+	case "const":
 		return "it is not the one value allowed"
-	case s.enum != nil && !s.enum.has(c.meter, n):
+	case "enum":
 		return "it is not one of the values allowed"
+	case "required":
+		return required
+	case "minLength", "minItems", "minProperties":
+		return fmt.Sprintf("%d %s, fewer than %d", p.Count, units[n.kind], p.Limit)
+	case "maxLength", "maxItems", "maxProperties":
+		return fmt.Sprintf("%d %s, more than %d", p.Count, units[n.kind], p.Limit)
+	case "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum":
+		return "it breaks its " + p.Keyword
+	case "pattern":
+		if n.kind == kindText {
+			return fmt.Sprintf("it does not match the pattern %q", clip(p.Schema.Pattern.String()))
+		}
 	}
+	return p.Text // such as that of a byte string, which matches no pattern
+}
+
+// Value returns the node as a value that schemas are evaluated on.
+func (n *Node) Value() jsonschema.Value {
 	switch n.kind {
-	case kindInt, kindFloat:
-		if c.meter.Spend(boundUnits*uint64(len(s.bounds))) != nil {
-			return ended
-		}
-		return s.ownNumber(n)
-	case kindText, kindBytes:
-		return c.ownText(s, n)
 	case kindList:
-		return s.items.check(n.Len(), "elements")
+		return jsonschema.List(n, n.Len())
 	case kindMap:
-		return s.props.check(n.Len(), "keys")
+		return jsonschema.Object(n, n.Len())
 	}
-	return ""
+	return jsonschema.Scalar(n, n.enc)
 }
 
-func (s *Schema) ownNumber(n *Node) string {
-	x, _ := n.number()
-	for _, b := range s.bounds {
-		var ok bool
-		switch cmp := x.cmp(b.limit); b.keyword {
-		case "minimum":
-			ok = cmp >= 0
-		case "maximum":
-			ok = cmp <= 0
-		case "exclusiveMinimum":
-			ok = cmp > 0
-		default:
-			ok = cmp < 0
-		}
-		if !ok {
-			return "it breaks its " + b.keyword
-		}
-	}
-	return ""
-}
+// Has reports whether the node is a map with a key.
+func (n *Node) Has(key string) bool { return n.get(key) != nil }
 
-func (c *checker) ownText(s *Schema, n *Node) string {
-	text := n.text()
-	if n.kind == kindBytes {
-		if s.pattern != nil {
-			return "a byte string matches no pattern"
-		}
-		return s.length.check(len(text), "bytes")
-	}
-	if s.length != (span{}) {
-		if c.meter.Spend(work.Bytes(len(text), textBytes)) != nil {
-			return ended
-		}
-		if reason := s.length.check(utf8.RuneCountInString(text), "characters"); reason != "" {
-			return reason
-		}
-	}
-	if s.pattern == nil {
-		return ""
-	}
-	switch ok, err := s.pattern.Match(c.meter, text); {
-	case err != nil:
-		return ended
-	case !ok:
-		return fmt.Sprintf("it does not match the pattern %q", clip(s.pattern.String()))
-	}
-	return ""
-}
+// Walk goes over the entries of a list or map, in the order of the encoding.
+func (n *Node) Walk() jsonschema.Walk { return newCursor(n.body) }
 
-// ended is the reason of a check that the meter ended; CheckOn gives the meter's error.
-const ended = "the check has ended"
-
-func (s span) check(n int, what string) string {
-	switch {
-	case uint64(n) < s.min:
-		return fmt.Sprintf("%d %s, fewer than %d", n, what, s.min)
-	case s.hasMax && uint64(n) > s.max:
-		return fmt.Sprintf("%d %s, more than %d", n, what, s.max)
+// Next returns the next entry; false at the end.
+func (c *cursor) Next() (string, jsonschema.Value, bool) {
+	key, n := c.next()
+	if n == nil {
+		return "", jsonschema.Value{}, false
 	}
-	return ""
-}
-
-func (t typeSet) has(n *Node) bool {
-	if t&(1<<n.kind) != 0 {
-		return true
-	}
-	if n.kind != kindFloat || t&(1<<kindInt) == 0 {
-		return false
-	}
-	x, _ := n.number()
-	return x.whole()
-}
-
-// String names the types for an error message.
-func (t typeSet) String() string {
-	var s string
-	for _, name := range []string{"null", "boolean", "number", "integer", "string", "array", "object"} {
-		if bits := typeNames[name]; t&bits == bits {
-			t &^= bits // number covers integer
-			if s != "" {
-				s += " or "
-			}
-			s += name
-		}
-	}
-	return s
-}
-
-// values is a set of values under the equality of JSON Schema, where numbers
-// are equal if their values are.
-type values struct {
-	set     map[string]bool // by appendByValue
-	longest int             // of the keys of set
-}
-
-func newValues(all []*Node) *values {
-	v := &values{set: make(map[string]bool, len(all))}
-	for _, n := range all {
-		key := string(appendByValue(nil, nil, n))
-		v.set[key] = true
-		v.longest = max(v.longest, len(key))
-	}
-	return v
-}
-
-func (v *values) has(m *work.Meter, n *Node) bool {
-	// A number takes at most three times the bytes of its shortest equal (1.0
-	// is f9 3c00), so whatever is longer need not be looked at.
-	if n.Bytes() > 3*v.longest {
-		return false
-	}
-	return v.set[string(appendByValue(m, nil, n))]
-}
-
-// appendByValue is AppendTo with whole floats as integers, as far as these go.
-func appendByValue(m *work.Meter, dst []byte, n *Node) []byte {
-	if m.Spend(hashUnits+work.Bytes(len(n.enc), hashBytes)) != nil {
-		return dst
-	}
-	switch n.kind {
-	case kindFloat:
-		if x, _ := n.number(); x.whole() && x.float >= -(1<<63) && x.float < 1<<64 {
-			x = number{neg: x.float < 0, mag: uint64(math.Abs(x.float))}
-			return x.appendInt(dst)
-		}
-	case kindList:
-		dst = cbor.AppendHead(dst, cbor.Array, uint64(n.Len()))
-		for _, v := range n.body.all() {
-			dst = appendByValue(m, dst, v)
-		}
-		return dst
-	case kindMap:
-		dst = cbor.AppendHead(dst, cbor.Map, uint64(n.Len()))
-		for k, v := range n.body.all() {
-			dst = appendByValue(m, cbor.AppendText(dst, k), v)
-		}
-		return dst
-	}
-	return append(dst, n.enc...)
+	return key, n.Value(), true
 }

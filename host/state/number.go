@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/big"
 	"math/bits"
 
 	"github.com/weftrun/weft/abi"
@@ -92,20 +91,6 @@ func (x number) add(y number) (number, error) {
 		return number{}, errors.New("the sum overflows")
 	}
 	return number{neg: x.neg, mag: mag}, nil
-}
-
-// cmp compares exactly, also an integer with a float.
-func (x number) cmp(y number) int { return x.big().Cmp(y.big()) }
-
-func (x number) big() *big.Float {
-	if x.isFloat {
-		return big.NewFloat(x.float)
-	}
-	b := new(big.Float).SetUint64(x.mag)
-	if x.neg {
-		b.Neg(b)
-	}
-	return b
 }
 
 // whole reports whether the number has no fraction.

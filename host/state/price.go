@@ -16,8 +16,6 @@ const (
 	lookUnits    = 60    // a schema looks at a value; a key is looked for
 	textBytes    = 48    // to count the characters of 8 bytes
 	boundUnits   = 300   // the bounds of a number
-	hashUnits    = 60    // a node that is compared with the values of a schema
-	hashBytes    = 8     // likewise, 8 bytes
 	mergeUnits   = 700   // a key that is merged, or an element that is compared and kept
 	journalUnits = 6_000
 	journalBytes = 24 // 8 bytes of a change

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/abi/cbor"
+	"github.com/weftrun/weft/host/jsonschema"
 	"github.com/weftrun/weft/host/pattern"
 )
 
@@ -30,48 +31,7 @@ import (
 // no pattern matches it. Patterns are those of package regexp.
 //
 // A Schema is immutable. A nil Schema accepts everything.
-type Schema struct {
-	never    bool // the schema false
-	types    typeSet
-	enum     *values
-	constant *values
-	bounds   []bound
-
-	length, items, props span // min and max of each
-	pattern              *pattern.Pattern
-
-	required   []string // sorted
-	properties map[string]*Schema
-	additional *Schema // nil: anything
-	elements   *Schema // nil: anything
-}
-
-// typeSet is a set of kinds as bits; 0 is any kind.
-type typeSet uint8
-
-// typeNames are the types of JSON Schema. That an integer may be a whole float
-// is left to [typeSet.has].
-var typeNames = map[string]typeSet{
-	"null":    1 << kindNull,
-	"boolean": 1 << kindBool,
-	"integer": 1 << kindInt,
-	"number":  1<<kindInt | 1<<kindFloat,
-	"string":  1<<kindText | 1<<kindBytes,
-	"array":   1 << kindList,
-	"object":  1 << kindMap,
-}
-
-// span bounds a count. The zero value of max is "none" without hasMax.
-type span struct {
-	min, max uint64
-	hasMax   bool
-}
-
-// bound is one of the four bounds of a number.
-type bound struct {
-	keyword string
-	limit   number
-}
+type Schema struct{ root *jsonschema.Schema }
 
 // mostPattern bounds a pattern: matching takes time in proportion to the product of
 // its states and the text.
@@ -85,18 +45,18 @@ const maxProblems = 50
 // and the path in the schema.
 func CompileSchema(r abi.Raw) (*Schema, error) {
 	if r == nil {
-		return &Schema{}, nil
+		return &Schema{&jsonschema.Schema{}}, nil
 	}
 	n, err := Decode(r)
 	if err != nil {
 		return nil, err
 	}
 	var c compiler
-	s := c.schema(n, nil)
+	root := c.schema(n, nil)
 	if len(c.problems) > 0 {
 		return nil, errors.Join(c.problems...)
 	}
-	return s, nil
+	return &Schema{root}, nil
 }
 
 type compiler struct {
@@ -113,11 +73,12 @@ func (c *compiler) problem(at *trail, format string, args ...any) {
 	}
 }
 
-func (c *compiler) schema(n *Node, at *trail) *Schema {
-	s := new(Schema)
+func (c *compiler) schema(n *Node, at *trail) *jsonschema.Schema {
+	s := new(jsonschema.Schema)
 	switch n.kind {
 	case kindBool:
-		s.never = n == oneByte[cbor.False]
+		always := n == oneByte[cbor.True]
+		s.Always = &always
 	case kindMap:
 		for key, v := range n.body.all() {
 			c.keyword(s, key, v, at.key(key))
@@ -128,47 +89,61 @@ func (c *compiler) schema(n *Node, at *trail) *Schema {
 	return s
 }
 
-func (c *compiler) keyword(s *Schema, key string, v *Node, at *trail) {
+func (c *compiler) keyword(s *jsonschema.Schema, key string, v *Node, at *trail) {
 	switch key {
 	case "title", "description", "default", "$schema":
 	case "type":
-		s.types = c.types(v, at)
+		s.Types = c.types(v, at)
 	case "enum":
 		all := c.list(v, at)
 		if v.IsList() && len(all) == 0 {
 			c.problem(at, "it must not be empty")
 		}
-		s.enum = newValues(all)
+		s.Enum = newValues(all...)
 	case "const":
-		s.constant = newValues([]*Node{v})
+		s.Const = newValues(v)
 	case "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum":
-		if limit, ok := v.number(); ok {
-			s.bounds = append(s.bounds, bound{key, limit})
+		if _, ok := v.number(); ok {
+			s.Bounds = append(s.Bounds, jsonschema.Bound{Keyword: key, Limit: v.Value()})
 		} else {
 			c.problem(at, "it must be a number, not %s", v.kind)
 		}
-	case "minLength", "maxLength":
-		c.span(&s.length, key == "maxLength", v, at)
-	case "minItems", "maxItems":
-		c.span(&s.items, key == "maxItems", v, at)
-	case "minProperties", "maxProperties":
-		c.span(&s.props, key == "maxProperties", v, at)
+	case "minLength":
+		s.MinLength = c.least(v, at)
+	case "maxLength":
+		s.MaxLength = c.count(v, at)
+	case "minItems":
+		s.MinItems = c.least(v, at)
+	case "maxItems":
+		s.MaxItems = c.count(v, at)
+	case "minProperties":
+		s.MinProperties = c.least(v, at)
+	case "maxProperties":
+		s.MaxProperties = c.count(v, at)
 	case "pattern":
-		s.pattern = c.pattern(v, at)
+		s.Pattern = c.pattern(v, at)
 	case "required":
-		s.required = c.names(v, at)
+		s.Required = c.names(v, at)
 	case "properties":
-		s.properties = c.properties(v, at)
+		s.Properties = c.properties(v, at)
 	case "additionalProperties":
-		s.additional = c.schema(v, at)
+		s.Additional = c.schema(v, at)
 	case "items":
-		s.elements = c.schema(v, at)
+		s.Items = c.schema(v, at)
 	default:
 		c.problem(at, "state schemas do not have the keyword %q", clip(key))
 	}
 }
 
-func (c *compiler) types(v *Node, at *trail) typeSet {
+func newValues(all ...*Node) *jsonschema.Values {
+	values := make([]jsonschema.Value, len(all))
+	for i, n := range all {
+		values[i] = n.Value()
+	}
+	return jsonschema.NewValues(values...)
+}
+
+func (c *compiler) types(v *Node, at *trail) jsonschema.Types {
 	names := []*Node{v}
 	if v.IsList() {
 		names = v.values()
@@ -176,17 +151,17 @@ func (c *compiler) types(v *Node, at *trail) typeSet {
 			c.problem(at, "it must not be empty")
 		}
 	}
-	var set typeSet
+	var set jsonschema.Types
 	for _, n := range names {
 		if n.kind != kindText {
 			c.problem(at, "a type must be a text, not %s", n.kind)
 			continue
 		}
-		bits, ok := typeNames[n.text()]
+		is, ok := jsonschema.TypeNamed(n.text())
 		if !ok {
 			c.problem(at, "there is no type %q", clip(n.text()))
 		}
-		set |= bits
+		set |= is
 	}
 	return set
 }
@@ -218,33 +193,39 @@ func (c *compiler) names(v *Node, at *trail) []string {
 	return names
 }
 
-func (c *compiler) properties(v *Node, at *trail) map[string]*Schema {
+func (c *compiler) properties(v *Node, at *trail) map[string]*jsonschema.Schema {
 	if !v.IsMap() {
 		c.problem(at, "it must be a map, not %s", v.kind)
 		return nil
 	}
-	all := make(map[string]*Schema, v.Len())
+	all := make(map[string]*jsonschema.Schema, v.Len())
 	for key, n := range v.body.all() {
 		all[key] = c.schema(n, at.key(key))
 	}
 	return all
 }
 
-func (c *compiler) span(s *span, isMax bool, v *Node, at *trail) {
+// least reads a bound from below of a count; nil for 0, which bounds nothing.
+func (c *compiler) least(v *Node, at *trail) *int {
+	n := c.count(v, at)
+	if n != nil && *n == 0 {
+		return nil
+	}
+	return n
+}
+
+func (c *compiler) count(v *Node, at *trail) *int {
 	x, ok := v.number()
 	if !ok || !x.whole() || x.neg || x.float < 0 || x.float > math.MaxInt64 {
 		c.problem(at, "it must be a whole number from 0")
-		return
+		return nil
 	}
 	n := x.mag
 	if x.isFloat {
 		n = uint64(x.float)
 	}
-	if isMax {
-		s.max, s.hasMax = n, true
-	} else {
-		s.min = n
-	}
+	most := int(min(n, math.MaxInt)) // no count is greater
+	return &most
 }
 
 func (c *compiler) pattern(v *Node, at *trail) *pattern.Pattern {

@@ -69,7 +69,7 @@ func (h *Hub) SubscribeFamily(ctx context.Context, tenant, handlerID, runID stri
 		}
 		if parent == nil || f.known[c.Handler] {
 			f.Close()
-			return nil, host.Errorf(host.CodeInvalidArgument, "the position names %s, whose parent it does not name before", c.Handler)
+			return nil, host.Errorf(host.CodeInvalidArgument, "the position names %s, but does not name its parent before it", c.Handler)
 		}
 		if err := f.adopt(parent, c.Handler, c.After); err != nil {
 			f.Close()

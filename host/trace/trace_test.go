@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var run = traced.Run{Tenant: "acme", HandlerID: "h", RunID: "r", Workflow: "w",
 	Trace: &host.Trace{Parent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", State: "vendor=1"}}
 
-// made gives what a tracer makes of what it is told, after it is closed.
+// made returns what a tracer makes of what it is told, after it is closed.
 func made(t *testing.T, cfg Config, tell func(*Tracer)) tracetest.SpanStubs {
 	t.Helper()
 	kept := tracetest.NewInMemoryExporter()

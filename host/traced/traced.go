@@ -1,7 +1,7 @@
-// Package traced has what the spans of runs, attempts, calls and requests need of them, and
-// carries in a context where work comes from.
+// Package traced has the data for the spans of runs, attempts, calls and requests, and
+// carries the origin of work in a context.
 //
-// It must not know how spans are made or sent.
+// It does not depend on how spans are made or sent.
 package traced
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// Run is what the spans of a run's parts need of it.
+// Run has the data of a run for the spans of its parts.
 type Run struct {
 	Tenant    string
 	HandlerID string
@@ -20,76 +20,76 @@ type Run struct {
 	Trace     *host.Trace // nil: none
 }
 
-// Of gives what the spans of a run's parts need of it.
+// Of returns the data of a run for the spans of its parts.
 func Of(r *host.Run) Run {
 	return Run{Tenant: r.Tenant, HandlerID: r.HandlerID, RunID: r.RunID, Workflow: r.Workflow, Trace: r.Trace}
 }
 
-// Attempt is an attempt of a step. What ended it is not known before it has.
+// Attempt is an attempt of a step. The fields about its end are set when it has ended.
 type Attempt struct {
 	Run        Run
 	Step       string
 	Invocation uint64
 	Attempt    uint64
-	// Started and Ended are Unix nanoseconds: from when it was first open, over
-	// waits and restarts of the server, to its end.
+	// Started and Ended are Unix nanoseconds: from when it was first open, over waits and
+	// restarts of the server, to its end.
 	Started, Ended int64
 	Replayed       bool   // its guest ran more than once, from its record
 	Fuel           uint64 // of its last run
-	Code           string // with which it failed; "": it did not
-	Abandoned      bool   // it was cut off: by its run's end or its timeout
+	Code           string // of its error; "": it succeeded
+	Abandoned      bool   // ended by its run's end or its timeout
 }
 
 // Call is a call of a resource that an attempt makes.
 type Call struct {
-	Attempt        Attempt // which it is of; its end is not known
+	Attempt        Attempt // the attempt that made it, which has not ended
 	Resource       string
 	Method         string
 	Mode           host.ResourceMode
 	Key            string // the call's own, stable
 	Started, Ended int64  // Unix nanoseconds
-	Code           string // with which it failed; "": it did not
+	Code           string // of its error; "": it succeeded
 }
 
 // Post is an event that was posted to a run.
 type Post struct {
 	Run  Run
 	Type string
-	From *host.Trace // whose Parent is the request that brought it; nil: none
+	From *host.Trace // its Parent is the request that brought it; nil: none
 	At   int64       // Unix nanoseconds
 }
 
 // Request is a request that was answered.
 type Request struct {
-	Own            *host.Trace // whose Parent is the request's own span
-	Given          *host.Trace // what the client has given; nil: nothing
-	Route, Method  string      // "" for what the server does not have
+	Own            *host.Trace // its Parent is the request's own span
+	Given          *host.Trace // from the client; nil: none
+	Route, Method  string      // "" for an unknown route or method
 	Status         int
 	Request        string // its id
-	Tenant, Run    string // "": not known
+	Tenant, Run    string // "": unknown
 	Started, Ended int64  // Unix nanoseconds
 }
 
-// Origin is where work comes from: a request.
+// Origin is the request that caused work.
 type Origin struct {
 	Request string      // its id; "": no request
-	Trace   *host.Trace // whose Parent is the request's span; nil: it is not traced
+	Trace   *host.Trace // its Parent is the request's span; nil: the request is not traced
 }
 
 type originKey struct{}
 
-// WithOrigin notes in a context where what is done under it comes from.
+// WithOrigin returns a context with the origin of the work that uses it.
 func WithOrigin(ctx context.Context, o Origin) context.Context {
 	return context.WithValue(ctx, originKey{}, o)
 }
 
-// OriginOf gives what [WithOrigin] has noted, else the zero value.
+// OriginOf returns the origin from [WithOrigin], or the zero value.
 func OriginOf(ctx context.Context) Origin {
 	o, _ := ctx.Value(originKey{}).(Origin)
 	return o
 }
 
-// FailureCode is an error's code, "" for none.
+// FailureCode returns an error's code, "" for no error.
 func FailureCode(err *abi.Error) string {
 	if err == nil {
 		return ""

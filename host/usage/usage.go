@@ -1,7 +1,7 @@
-// Package usage has what a tenant has spent, by months of UTC, and how many of its runs have
-// not ended.
+// Package usage has the amounts that a tenant has spent, by months of UTC, and how many
+// of its runs have not ended.
 //
-// It must not know how any of it is counted or bounded.
+// It does not depend on how they are counted or limited.
 package usage
 
 import (
@@ -13,27 +13,27 @@ import (
 // Month is a month of UTC as year*100 + month: 202611.
 type Month int
 
-// MonthOf is the month of a time in Unix nanoseconds.
+// MonthOf returns the month of a time in Unix nanoseconds.
 func MonthOf(at int64) Month {
 	t := time.Unix(0, at).UTC()
 	return Month(t.Year()*100 + int(t.Month()))
 }
 
-// String is the month as 2026-11.
+// String returns the month as 2026-11.
 func (m Month) String() string { return fmt.Sprintf("%04d-%02d", int(m)/100, int(m)%100) }
 
-// ParseMonth reads what String gives.
+// ParseMonth parses the format of String.
 func ParseMonth(text string) (m Month, ok bool) {
 	t, err := time.Parse("2006-01", strings.TrimSpace(text))
 	return Month(t.Year()*100 + int(t.Month())), err == nil
 }
 
-// End is when the month ends.
+// End returns when the month ends.
 func (m Month) End() time.Time {
 	return time.Date(int(m)/100, time.Month(int(m)%100)+1, 1, 0, 0, 0, 0, time.UTC)
 }
 
-// Spent is what runs of a tenant have used up: it only ever grows, whatever becomes of
+// Spent is what the runs of a tenant have spent. It only increases, whatever happens to
 // the runs.
 type Spent struct {
 	Runs     uint64 // that were started
@@ -41,7 +41,7 @@ type Spent struct {
 	LogBytes uint64
 }
 
-// Add adds what was spent besides.
+// Add adds further amounts.
 func (s *Spent) Add(o Spent) {
 	s.Runs += o.Runs
 	s.Fuel += o.Fuel

@@ -4,7 +4,7 @@ package main
 
 import "github.com/weftrun/weft/sdk-guest/go/weft"
 
-// StartEvent says what is to be approved.
+// StartEvent says what needs approval.
 type StartEvent struct {
 	weft.Start
 	Item string `doc:"what is to be approved"`

@@ -1,4 +1,4 @@
-// Conversation talks with a model, and remembers what was said in the session.
+// Conversation talks with a model, and keeps the conversation in the session.
 package main
 
 import "github.com/weftrun/weft/sdk-guest/go/weft"
@@ -9,7 +9,7 @@ type StartEvent struct {
 	Message string
 }
 
-// AskEvent carries it to the model.
+// AskEvent carries the message to the model.
 type AskEvent struct{ Message string }
 
 // AnswerEvent is a turn: what was said, and the answer.
@@ -47,7 +47,7 @@ func ask(ctx *weft.Context[State], ev AskEvent) (AnswerEvent, error) {
 
 func remember(ctx *weft.Context[State], ev AnswerEvent) (weft.Stop, error) {
 	out := Response{Response: ev.Answer}
-	err := ctx.Edit(func(s *State) error { // both sides of the turn, or none
+	err := ctx.Edit(func(s *State) error { // both sides of the turn, or neither
 		s.Messages = append(s.Messages, weft.User(ev.Message), weft.Assistant(ev.Answer))
 		s.TurnCount++
 		out.TurnCount, out.MessageCount = s.TurnCount, len(s.Messages)

@@ -8,7 +8,7 @@ import (
 	"github.com/weftrun/weft/sdk-guest/go/wefttest"
 )
 
-// model stands for the resource: it says how many messages it was given.
+// model replaces the resource. It answers with the number of messages that it received.
 func model(_ string, r weft.ChatRequest) (any, error) {
 	last := r.Messages[len(r.Messages)-1]
 	if last.Content == "fail" {
@@ -21,7 +21,7 @@ func TestRemembersTheTurns(t *testing.T) {
 	session := wefttest.NewSession(wefttest.Resource("llm", model))
 	for i := range 3 {
 		if _, err := session.Run(map[string]any{"message": "fail"}); err == nil {
-			t.Fatal("a model that is not there answers") // and the turn leaves nothing
+			t.Fatal("a model that is not there answers") // a turn that fails leaves nothing
 		}
 		run, err := session.Run(map[string]any{"message": "hello"})
 		if err != nil {

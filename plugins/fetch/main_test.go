@@ -7,7 +7,7 @@ import (
 	"github.com/weftrun/weft/sdk-guest/go/wefttest"
 )
 
-// web stands for the resource.
+// web replaces the resource.
 func web(method string, r weft.HTTPRequest) (any, error) {
 	if method != "request" || r.Path == "gone" {
 		return nil, &wefttest.Failure{Code: "unavailable", Message: "nobody is there"}

@@ -25,7 +25,7 @@ type Summary struct {
 	Results  []Result
 }
 
-type context = weft.Context[weft.Untyped] // the state is the children's
+type context = weft.Context[weft.Untyped] // only the children use the state
 
 // split runs a child for each half of the items, one after the other, because the
 // children share the session and its one list of results.

@@ -9,7 +9,7 @@ import (
 	"github.com/weftrun/weft/sdk-guest/go/wefttest"
 )
 
-// accumulator stands for the child.
+// accumulator replaces the child.
 func accumulator(start Half) ([]Result, error) {
 	if len(start.Items) > 3 {
 		return nil, &wefttest.Failure{Code: "too_many", Message: fmt.Sprint(len(start.Items), " items")}
@@ -35,7 +35,7 @@ func TestBothHalvesAreProcessed(t *testing.T) {
 		want := Summary{Children: 2, Results: []Result{}}
 		for i, item := range items {
 			if i >= len(items)/2 {
-				i -= len(items) / 2 // each child counts its own
+				i -= len(items) / 2 // each child counts from 0
 			}
 			want.Results = append(want.Results, Result{i, item, "Processed: " + item})
 		}

@@ -123,7 +123,7 @@ func (s *State) complete() Complete {
 
 func init() {
 	weft.Define("quiz",
-		weft.State(State{Questions: []Question{ // what a new session starts with
+		weft.State(State{Questions: []Question{ // the state of a new session
 			{"Capital of France?", "Paris"},
 			{"Capital of Germany?", "Berlin"},
 			{"Capital of Japan?", "Tokyo"},

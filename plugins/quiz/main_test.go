@@ -50,7 +50,7 @@ func TestAnswerBeforeAnyStartIsForTheFirstQuestion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := run.Result.(map[string]any)["feedback"]; got != "Wrong! Answer: Paris" { // it is not trimmed
+	if got := run.Result.(map[string]any)["feedback"]; got != "Wrong! Answer: Paris" { // the answer is not trimmed
 		t.Error(got)
 	}
 }

@@ -14,7 +14,7 @@ func TestWords(t *testing.T) {
 		"The the THE":                  {"the": 3},
 		"don't 'tis' '' ' 12 -":        {"don't": 1, "'tis'": 1},
 		"Stra\u00dfe \u00c4\u00d6 x1y": {"stra\u00dfe": 1, "\u00e4\u00f6": 1, "x": 1, "y": 1},
-		"\u0130 \u2160 \u4e16\u754c":   {"i": 1, "\u4e16\u754c": 1}, // the Roman numeral is no letter
+		"\u0130 \u2160 \u4e16\u754c":   {"i": 1, "\u4e16\u754c": 1}, // the Roman numeral is not a letter
 		"a\u0301":                      {"a": 1},                    // nor is a combining mark
 		"\xff a\xffb":                  {"a": 1, "b": 1},
 	} {

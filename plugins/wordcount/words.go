@@ -5,13 +5,13 @@ import (
 	"unicode"
 )
 
-// words counts the words of a text, lower-cased. A word is a run of letters
-// and apostrophes that has a letter.
+// words counts the words of a text, in lower case. A word is a sequence of letters and
+// apostrophes that has a letter.
 func words(text string) map[string]int {
 	counts := map[string]int{}
-	var lower strings.Builder // the words share its text
+	var lower strings.Builder // the words share its memory
 	lower.Grow(len(text))
-	begin, letters := 0, false // where the current word begins; whether it has a letter
+	begin, letters := 0, false // where the current word begins, and whether it has a letter
 	end := func() {
 		if letters {
 			counts[lower.String()[begin:]]++

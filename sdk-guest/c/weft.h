@@ -1,9 +1,9 @@
-/* weft.h: what a step in C needs of the ABI (abi/abi.cddl): one header, no library.
+/* weft.h: the parts of the ABI (abi/abi.cddl) that a step in C needs: one header, no library.
  *
  * Messages are CBOR. weft_write makes one from text like JSON in single quotes, weft_get finds a value in one:
  *     weft_write("[0, ['GreetingEvent', {'text': %s, 'nth': %d}]]", "Hello", 3)        weft_get(input, "1.1.name")
- * %s is a string, %d an int, %l an int64_t, %f a double, %v a weft_value. Nothing is ever freed: each invocation starts from
- * the same memory. What does not fit into WEFT_ARENA bytes, or is not a message, traps, which fails the step and nothing else. */
+ * %s is a string, %d an int, %l an int64_t, %f a double, %v a weft_value. No memory is freed: each invocation starts from the
+ * same memory. Messages larger than WEFT_ARENA bytes, and invalid messages, cause a trap, which fails only the step. */
 #pragma once
 #include <stdarg.h>
 #include <stdint.h>
@@ -12,10 +12,10 @@
 #endif
 #define WEFT_EXPORT(name) __attribute__((export_name(#name))) /* of weft_describe and weft_step */
 #define WEFT_IMPORT(name) __attribute__((import_module("weft:v1"), import_name(#name)))
-typedef struct { const uint8_t *at; uint32_t size; } weft_value; /* one CBOR item; size 0: there is none */
+typedef struct { const uint8_t *at; uint32_t size; } weft_value; /* one CBOR item; size 0: missing */
 
 static uint8_t weft_arena[WEFT_ARENA];
-static uint32_t weft_used, weft_status; /* status of the last host call: 0, or its answer is an error: {code, message} */
+static uint32_t weft_used, weft_status; /* status of the last host call; if not 0, the answer is an error: {code, message} */
 
 static uint8_t *weft_take(uint64_t size) {
 	if (size > WEFT_ARENA - weft_used) __builtin_trap();
@@ -38,14 +38,14 @@ static void weft_put_text(const char *text, char end) {
 	__builtin_memcpy(weft_take(size), text, size);
 }
 static void weft_put_value(weft_value v) { v.size ? (void)__builtin_memcpy(weft_take(v.size), v.at, v.size) : weft_head(7, 22); }
-static char weft_look(const char **format) { /* what comes behind spaces, commas and colons */
+static char weft_look(const char **format) { /* skips spaces, commas and colons, and returns the next character */
 	while (**format == ' ' || **format == '\n' || **format == '\t' || **format == ',' || **format == ':') ++*format;
 	return **format;
 }
 static void weft_item(const char **format, va_list *args) {
 	char c = weft_look(format);
 	const char *rest = ++*format;
-	if (c == '[' || c == '{') { /* which end in the character two further on */
+	if (c == '[' || c == '{') { /* the closing character is c + 2 */
 		uint8_t *head = weft_take(5);
 		uint32_t items = 0;
 		for (; weft_look(format) != c + 2; items++) weft_item(format, args);
@@ -78,7 +78,7 @@ static weft_value weft_write(const char *format, ...) {
 	va_end(args);
 	return (weft_value){from, (uint32_t)(weft_arena + weft_used - from)};
 }
-static uint64_t weft_open(weft_value *v, unsigned *major) { /* takes the head off */
+static uint64_t weft_open(weft_value *v, unsigned *major) { /* removes the head */
 	unsigned low = v->size ? *v->at & 31 : 31, bytes = low < 24 ? 0 : 1u << (low - 24);
 	if (low > 27 || bytes >= v->size) __builtin_trap();
 	uint64_t number = bytes ? 0 : low;
@@ -87,7 +87,7 @@ static uint64_t weft_open(weft_value *v, unsigned *major) { /* takes the head of
 	v->at += 1 + bytes, v->size -= 1 + bytes;
 	return number;
 }
-static weft_value weft_next(weft_value *v) { /* takes the first item off, whole */
+static weft_value weft_next(weft_value *v) { /* removes the whole first item */
 	const uint8_t *from = v->at;
 	unsigned major;
 	uint64_t number = weft_open(v, &major);
@@ -102,18 +102,18 @@ static const char *weft_text(weft_value v) { /* a copy that ends in a 0 byte; ""
 	__builtin_memcpy(text, v.at, (uint32_t)size);
 	return text[size] = 0, text;
 }
-static int64_t weft_int(weft_value v, int64_t otherwise) { /* otherwise: if it is not an integer */
+static int64_t weft_int(weft_value v, int64_t otherwise) { /* otherwise: the result if it is not an integer */
 	unsigned major = 7;
 	uint64_t n = v.size ? weft_open(&v, &major) : 0;
 	return major > 1 || n >> 63 ? otherwise : major ? ~(int64_t)n : (int64_t)n;
 }
-static int weft_is(weft_value v, const char *text, char end) { /* whether it is the text, or what that is up to end */
+static int weft_is(weft_value v, const char *text, char end) { /* whether it equals the text up to the character end */
 	unsigned major = 0;
 	uint64_t i = 0, size = v.size ? weft_open(&v, &major) : 0;
 	while (i < size && text[i] && text[i] == (char)v.at[i]) i++;
 	return major == 3 && i == size && (!text[i] || text[i] == end);
 }
-static weft_value weft_get(weft_value v, const char *path) { /* by names of fields, and numbers in lists, with dots between */
+static weft_value weft_get(weft_value v, const char *path) { /* path: field names and list indices, separated by dots */
 	for (const char *rest = path; *path; path = *rest ? ++rest : rest) {
 		unsigned major = 0, index = 0, found = 0;
 		uint64_t items = v.size ? weft_open(&v, &major) : 0;

@@ -2,7 +2,7 @@
 // needs, so that a program can put them into a new project, which then builds
 // without a network.
 //
-// It must not know what they say: cargo reads them.
+// It does not depend on their content: cargo reads them.
 package sdk
 
 import "embed"

@@ -1,8 +1,9 @@
-//! What a step written in Zig needs of the ABI (abi/abi.cddl): one file, no library.
+//! The parts of the ABI (abi/abi.cddl) that a step in Zig needs: one file, no library.
 //!
-//! Messages are CBOR. `write` makes one of any Zig value (tuples are lists, structs are maps, slices of u8 are text), at
-//! compile time as far as it is known then; `Value.get` finds a value in one. Nothing is ever freed: every invocation
-//! starts from the same memory. What does not fit into `arena`, or is not a message, traps, which fails the step alone.
+//! Messages are CBOR. `write` makes a message from any Zig value (tuples are lists, structs are maps, slices of u8 are
+//! text), at compile time if the value is known then. `Value.get` finds a value in a message. No memory is freed: every
+//! invocation starts from the same memory. Messages that do not fit into `arena`, and invalid messages, cause a trap, which
+//! fails only the step.
 const std = @import("std");
 
 const host = struct {
@@ -20,13 +21,13 @@ fn take(size: u64) []u8 {
     return arena[used..][0..@intCast(size)];
 }
 
-/// One CBOR item; empty if there is none, which is written as null.
+/// One CBOR item; empty if the value is missing. An empty item is written as null.
 pub const Value = struct {
     cbor: []const u8,
 
     const none: Value = .{ .cbor = "" };
 
-    /// The value at a path: names of fields, and numbers in lists, with dots between them.
+    /// The value at a path of field names and list indices, separated by dots.
     pub fn get(value: Value, path: []const u8) Value {
         var v = value;
         var rest = path;
@@ -39,7 +40,7 @@ pub const Value = struct {
         return v;
     }
 
-    /// The text, or null if it is none.
+    /// The text, or null if the item is not a text.
     pub fn text(value: Value) ?[]const u8 {
         if (value.cbor.len == 0) return null;
         var r = Reader{ .left = value.cbor };
@@ -47,7 +48,7 @@ pub const Value = struct {
         return if (head.major == 3) r.skip(head.number) else null;
     }
 
-    /// The integer, or null if it is none that fits.
+    /// The integer, or null if the item is not an integer of 64 bits.
     pub fn int(value: Value) ?i64 {
         if (value.cbor.len == 0) return null;
         var r = Reader{ .left = value.cbor };
@@ -154,14 +155,15 @@ fn put(value: anytype) void {
     }
 }
 
-/// Makes a message of a value.
+/// Makes a message from a value.
 pub fn write(value: anytype) Value {
     const from = used;
     put(value);
     return .{ .cbor = arena[from..used] };
 }
 
-/// Asks the host: `try weft.call("state_get", .{"a.path"})`. After error.Host the answer, {code, message}, is in `failure`.
+/// Calls the host: `try weft.call("state_get", .{"a.path"})`. After error.Host, `failure` holds the
+/// error {code, message}.
 pub fn call(comptime name: []const u8, request: anytype) error{Host}!Value {
     const import = @extern(*const fn ([*]const u8, usize) callconv(.c) u64, .{ .name = name, .library_name = "weft:v1" });
     const message = write(request).cbor;
@@ -175,13 +177,14 @@ pub fn call(comptime name: []const u8, request: anytype) error{Host}!Value {
 
 pub var failure: Value = .none;
 
-/// Hands the manifest over, in weft_describe.
+/// Sends the manifest to the host, in weft_describe.
 pub fn describe(manifest: anytype) void {
     const message = write(manifest).cbor;
     host.output(message.ptr, @intCast(message.len));
 }
 
-/// Runs a step, in weft_step: it gets its name and the event, and gives the event that it answers with.
+/// Runs a step, in weft_step: `run` receives the step's name and the event, and returns the event
+/// to emit.
 pub fn step(size: u32, run: fn (name: Value, event: Value) error{Host}!Value) u32 {
     const to = take(size);
     host.input(to.ptr, 0, size);

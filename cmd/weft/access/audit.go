@@ -16,7 +16,7 @@ import (
 	"github.com/weftrun/weft/host/client"
 )
 
-// auditPatience is how often a followed audit log is looked at.
+// auditPatience is how often a followed audit log is read again.
 const auditPatience = 2 * time.Second
 
 // auditOptions are the flags of `weft audit`.
@@ -91,8 +91,8 @@ func auditCells(e *host.AuditEntry) []string {
 	return []string{screen.Stamp(time.Unix(0, e.Time)), e.Who, tenant, e.Act, e.Target, e.Outcome, e.Detail}
 }
 
-// followAudit shows the newest entries, then those that come. Ids grow, so that each is
-// shown once.
+// followAudit shows the newest entries, then new entries as they arrive. Ids increase, so
+// each entry is shown once.
 func followAudit(ctx context.Context, r *remote.Conn, limit int) error {
 	page, err := r.Audit(ctx, "", limit)
 	away := remote.Outage{}
@@ -123,8 +123,8 @@ func followAudit(ctx context.Context, r *remote.Conn, limit int) error {
 	}
 }
 
-// showAudit prints the entries that are newer than last, oldest first, and gives the
-// newest one's id.
+// showAudit prints the entries that are newer than last, oldest first, and returns the id
+// of the newest entry.
 func showAudit(r *remote.Conn, entries []client.AuditEntry, last int64) (int64, error) {
 	slices.Reverse(entries)
 	for i := range entries {

@@ -1,7 +1,7 @@
-// Package access has the commands about who may use a server: logins, tenants, keys, what
-// a tenant uses, the audit log, and the resources that tenants define.
+// Package access has the commands about access to a server: logins, tenants, keys, the
+// usage of a tenant, the audit log, and the resources that tenants define.
 //
-// It must not know runs or plugins.
+// It does not depend on runs or plugins.
 package access
 
 import (
@@ -60,7 +60,7 @@ func listKeys(ctx context.Context, r *remote.Conn, _ []string) error {
 	return r.Print(t.Render(r.Screen))
 }
 
-// keyState says whether a key is in force.
+// keyState says whether a key is valid.
 func keyState(k *host.KeyRecord, now time.Time) string {
 	switch {
 	case k.Revoked != 0:
@@ -100,7 +100,7 @@ The roles; each includes the ones above it:
 		case !host.Role(role).Known():
 			return cli.Usage("--role %q: use read, run, deploy or admin", role)
 		case expires < 0:
-			return cli.Usage("--expires %s: it is a time from now", expires)
+			return cli.Usage("--expires %s: must be a time from now", expires)
 		}
 		req := host.KeyRequest{Role: host.Role(role), Name: name}
 		if expires > 0 {
@@ -111,7 +111,8 @@ The roles; each includes the ones above it:
 	})
 }
 
-// printSecret prints a key for programs and people: alone on the standard output.
+// printSecret prints a key for programs and people: the secret alone on the standard
+// output.
 func printSecret(r *remote.Conn, k *host.KeyRecord, secret string, err error) error {
 	switch {
 	case err != nil:
@@ -158,7 +159,7 @@ func newRotateKey() *cobra.Command {
 	cmd.Flags().DurationVar(&grace, "grace", 0, "`TIME` for which the old secret still works, such as 1h")
 	return remote.Command(cmd, func(ctx context.Context, r *remote.Conn, args []string) error {
 		if grace < 0 {
-			return cli.Usage("--grace %s: it is a time from now", grace)
+			return cli.Usage("--grace %s: must be a time from now", grace)
 		}
 		k, secret, err := r.RotateKey(ctx, args[0], grace)
 		return printSecret(r, &k, secret, unknownKey(r, err, args[0]))

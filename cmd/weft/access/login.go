@@ -57,7 +57,7 @@ func login(cmd *cobra.Command, server, name string) error {
 		return err
 	}
 	if keyless {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s asks for no key: its address alone is kept\n", server)
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s needs no key: only its address is stored\n", server)
 	} else if plain(server) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "note: %s is not encrypted: others on the network can read the key\n", server)
 	}
@@ -81,16 +81,16 @@ func askKey(cmd *cobra.Command, server string) (string, error) {
 		hint := " (it is shown as you enter it)"
 		if show := screen.HideInput(f); show != nil {
 			hint = ""
-			defer fmt.Fprintln(cmd.ErrOrStderr()) // the line's end was not shown either
+			defer fmt.Fprintln(cmd.ErrOrStderr()) // the terminal has not shown the end of the line either
 			defer show()
 		}
 		fmt.Fprintf(cmd.ErrOrStderr(), "key for %s%s: ", server, hint)
 	}
-	// Ctrl-C ends the read, so that the terminal does not stay as it is.
+	// Ctrl-C ends the read, so that the terminal shows input again.
 	return screen.ReadLine(cmd.Context(), in)
 }
 
-// tryKey asks the server for something that every key may.
+// tryKey sends a request that every key may make.
 func tryKey(ctx context.Context, server, key string) error {
 	c, err := client.New(server, client.Options{Key: key})
 	if err != nil {
@@ -99,12 +99,12 @@ func tryKey(ctx context.Context, server, key string) error {
 	defer c.Close()
 	_, err = c.Workflows(ctx)
 	if host.CodeOf(err) == host.CodeUnauthenticated {
-		return fmt.Errorf("%s does not take this key", server)
+		return fmt.Errorf("%s does not accept this key", server)
 	}
 	return err
 }
 
-// plain reports whether what is sent to a server can be read on the way.
+// plain reports whether requests to a server leave this machine unencrypted.
 func plain(server string) bool {
 	u, err := url.Parse(server)
 	if err != nil || u.Scheme == "https" || u.Hostname() == "localhost" {

@@ -41,7 +41,7 @@ func logout(said io.Writer, args []string) error {
 	gone, known := p.Profiles[name]
 	switch {
 	case !known && len(args) == 0:
-		return errors.New("nobody is logged in: 'weft profiles' lists the profiles that there are")
+		return errors.New("not logged in: 'weft profiles' lists the profiles")
 	case !known:
 		return cli.Usage("no profile %q: %s", name, cli.Meant(name, slices.Sorted(maps.Keys(p.Profiles)), "'weft profiles' lists them"))
 	}
@@ -61,7 +61,7 @@ func NewProfiles() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "profiles",
-		Short: "List the servers that 'weft login' has kept",
+		Short: "List the servers that 'weft login' has stored",
 		Long: `List the profiles that 'weft login' has made, without their keys. Other commands use the
 current profile, unless --profile or --server names another.`,
 		Example: `  weft profiles

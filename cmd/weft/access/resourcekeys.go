@@ -39,7 +39,7 @@ with the role admin.`,
 	f.BoolVar(&o.values, "values", false, "show the values too, as JSON")
 	return remote.Command(cmd, func(ctx context.Context, r *remote.Conn, args []string) error {
 		if o.limit < 1 || o.limit > remote.MaxPage {
-			return cli.Usage("--limit %d: it is a number from 1 to %d; --all lists all there are", o.limit, remote.MaxPage)
+			return cli.Usage("--limit %d: must be a number from 1 to %d; --all lists everything", o.limit, remote.MaxPage)
 		}
 		prefix := ""
 		if len(args) > 1 {
@@ -76,11 +76,11 @@ func listResourceKeys(ctx context.Context, r *remote.Conn, name, prefix string, 
 	return printKeys(r, &all, o.values)
 }
 
-// keyListing is what the API would answer in one page.
+// keyListing returns the keys in the form of the API's answer, as one page.
 func keyListing(page *client.ResourceKeys) []byte {
 	text, err := apiwire.Append(nil, page)
 	if err != nil {
-		panic(err) // what was read as JSON is
+		panic(err) // decoded JSON can be encoded
 	}
 	return text
 }

@@ -112,7 +112,7 @@ contain the secrets each time, because the server does not show them.`,
 	})
 }
 
-// byLines is a refusal that tells of several problems, a line for each.
+// byLines formats a refusal with several problems, one line each.
 func byLines(err error) error {
 	lines := strings.Split(host.MessageOf(err), "\n")
 	for i := range lines {

@@ -87,8 +87,8 @@ keys. The server refuses this while runs of the tenant are active. This cannot b
 	})
 }
 
-// namedTenant is the tenant that is meant: the one named, that of --tenant, the only
-// one that the key may see, or the default.
+// namedTenant returns the tenant to use: the named tenant, the tenant of --tenant, the
+// only tenant that the key may see, or the default tenant.
 func namedTenant(r *remote.Conn, ctx context.Context, args []string) (string, error) {
 	switch {
 	case len(args) > 0:

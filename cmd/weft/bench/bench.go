@@ -1,6 +1,6 @@
 // Package bench measures how fast runs of a workflow are: 'weft bench'.
 //
-// It must not know how a server works: it measures the API.
+// It does not depend on how a server works: it measures the API.
 package bench
 
 import (
@@ -93,11 +93,11 @@ Exit codes: 0 all runs completed; 1 nothing could be measured, or it was interru
 func (o *benchOptions) check() error {
 	switch {
 	case o.clients < 1 || o.clients > benchMaxClients:
-		return cli.Usage("--clients %d: it is a number from 1 to %d", o.clients, benchMaxClients)
+		return cli.Usage("--clients %d: must be a number from 1 to %d", o.clients, benchMaxClients)
 	case o.runs < 0 || o.duration < 0 || o.warmUp < 0:
-		return cli.Usage("--runs, --duration and --warm-up are not negative")
+		return cli.Usage("--runs, --duration and --warm-up must not be negative")
 	case o.runs > 0 && o.duration > 0:
-		return cli.Usage("--runs and --duration each say when the load ends: give one of both")
+		return cli.Usage("--runs and --duration each end the load: give only one")
 	case len(o.plugins) > 0 && o.data == "":
 		return cli.Usage("--plugin uploads to the server of --data: use 'weft push' for a running server")
 	}
@@ -107,7 +107,7 @@ func (o *benchOptions) check() error {
 	return nil
 }
 
-// bench measures and prints what came out.
+// bench measures and prints the results.
 func bench(ctx context.Context, r *remote.Conn, o benchOptions, workflow string, args []string) error {
 	if o.data != "" {
 		own, err := remote.StartOwn(ctx, o.data, r.Errs)
@@ -133,7 +133,7 @@ func bench(ctx context.Context, r *remote.Conn, o benchOptions, workflow string,
 	}
 	defer c.Close()
 	l := newLoad(c, client.StartRequest{Workflow: workflow, Event: event, Wait: true})
-	// One alone shows whether there is anything to measure.
+	// One run shows whether the workflow can be measured.
 	if err := l.try(ctx); err != nil {
 		return runs.RefusedStart(ctx, r, err, workflow)
 	}
@@ -152,7 +152,7 @@ func bench(ctx context.Context, r *remote.Conn, o benchOptions, workflow string,
 	return nil
 }
 
-// benchReport is what a benchmark came to, as --json prints it. Times are in the units
+// benchReport is the result of a benchmark, as --json prints it. Times are in the units
 // of their names.
 type benchReport struct {
 	Workflow    string            `json:"workflow"`
@@ -161,7 +161,7 @@ type benchReport struct {
 	Started     time.Time         `json:"started_at"`
 	Elapsed     float64           `json:"elapsed_seconds"`
 	Interrupted bool              `json:"interrupted"`
-	Runs        int64             `json:"runs"` // that ended, or did not begin
+	Runs        int64             `json:"runs"` // that ended, or could not be started
 	Completed   int64             `json:"completed"`
 	Failed      int64             `json:"failed"`
 	Errors      map[string]int64  `json:"errors"` // by code
@@ -170,13 +170,13 @@ type benchReport struct {
 	Histogram   []benchPercentile `json:"histogram"`
 }
 
-// benchSettings are those of the command line.
+// benchSettings are the settings from the command line.
 type benchSettings struct {
 	Clients  int             `json:"clients"`
 	Runs     int64           `json:"runs"`             // 0: by duration
 	Duration float64         `json:"duration_seconds"` // 0: by runs
 	WarmUp   int             `json:"warm_up_runs"`     // of each client
-	Data     string          `json:"data,omitempty"`   // of a server that was started for this
+	Data     string          `json:"data,omitempty"`   // data directory of a server that was started for the benchmark
 	Plugins  []string        `json:"plugins,omitempty"`
 	Event    json.RawMessage `json:"start_event"`
 }
@@ -226,7 +226,7 @@ func (b *benchReport) show(out io.Writer) error {
 	return err
 }
 
-// inMillis shows milliseconds to about three digits, so that they can be compared.
+// inMillis formats milliseconds with about three significant digits.
 func inMillis(v float64) string {
 	digits := 2
 	if v >= 100 {
@@ -237,7 +237,7 @@ func inMillis(v float64) string {
 	return strconv.FormatFloat(v, 'f', digits, 64) + " ms"
 }
 
-// errorCode is how a run that did not complete is counted.
+// errorCode returns the code under which a run that did not complete is counted.
 func errorCode(rec client.Record, err error) string {
 	switch {
 	case err != nil:

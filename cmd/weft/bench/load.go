@@ -24,28 +24,30 @@ const (
 	latencyDigits  = 3
 )
 
-// benchPause is how long a client waits after a run that could not be started, unless
-// the server says how long: a refusal takes no time, and would be all that is measured.
+// benchPause is how long a client waits after a run that could not be started, unless the
+// server says how long. Without a pause, mostly refusals would be measured, because they
+// take no time.
 const benchPause = 20 * time.Millisecond
 
 // load starts runs of one kind from several clients at a time.
 type load struct {
 	c     *client.Client
 	start client.StartRequest
-	now   atomic.Pointer[tally] // of what is under way
+	now   atomic.Pointer[tally] // of the current load
 }
 
 func newLoad(c *client.Client, start client.StartRequest) *load { return &load{c: c, start: start} }
 
-// try runs one. A run that fails is no error, as it can be counted.
+// try starts a run and waits for it. A run that fails is not an error, because it can be
+// counted.
 func (l *load) try(ctx context.Context) error {
 	_, err := l.c.Start(ctx, l.start)
 	return err
 }
 
-// run has clients start runs until so many have been started (0: any number), a time
-// has passed (0: any), or ctx ends; at once if both are 0. Runs that ctx cuts off are
-// not counted.
+// run makes clients start runs until the number of runs has been started (0: any number),
+// the time has passed (0: any time), or ctx ends. If both are 0, it returns at once. Runs
+// that ctx interrupts are not counted.
 func (l *load) run(ctx context.Context, clients int, runs int64, within time.Duration) *tally {
 	t := newTally()
 	l.now.Store(t)
@@ -110,14 +112,14 @@ func (l *load) one(ctx context.Context, t *tally) {
 	}
 }
 
-// tally is what a load has come to. Its methods may be called from any goroutine; its
-// fields are read when the load has ended.
+// tally is the result of a load. Its methods may be called from any goroutine. Its fields
+// may be read when the load has ended.
 type tally struct {
 	began       time.Time
 	took        time.Duration
 	interrupted bool
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	hist   *hdrhistogram.Histogram
 	errors map[string]int64 // by code
 	bad    int64            // the sum of errors
@@ -131,11 +133,11 @@ func newTally() *tally {
 func (t *tally) add(took time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// What is within the bounds is no error.
+	// A value within the bounds causes no error.
 	_ = t.hist.RecordValue(min(max(took.Microseconds(), 1), longestLatency))
 }
 
-// fail counts one that did not.
+// fail counts a run that did not complete.
 func (t *tally) fail(code string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -157,7 +159,7 @@ func (t *tally) failed() int64 {
 
 func (t *tally) ended() int64 { return t.completed() + t.failed() }
 
-// rate is that of completed runs, a second.
+// rate returns the number of completed runs per second.
 func (t *tally) rate() float64 {
 	if t.took <= 0 {
 		return 0
@@ -165,8 +167,8 @@ func (t *tally) rate() float64 {
 	return float64(t.completed()) / t.took.Seconds()
 }
 
-// benchLatency has the latencies of completed runs, in milliseconds; zeros if there are
-// none.
+// benchLatency has the latencies of completed runs, in milliseconds; zeros if no run
+// completed.
 type benchLatency struct {
 	Min    float64 `json:"min"`
 	Mean   float64 `json:"mean"`
@@ -178,7 +180,7 @@ type benchLatency struct {
 	Max    float64 `json:"max"`
 }
 
-// milliseconds converts what a histogram has.
+// milliseconds converts microseconds, the unit of the histogram.
 func milliseconds[T int64 | float64](micros T) float64 { return float64(micros) / 1000 }
 
 func (t *tally) latency() benchLatency {
@@ -194,7 +196,7 @@ func (t *tally) latency() benchLatency {
 	}
 }
 
-// benchPercentile is a step of the cumulative histogram: so many runs took at most that
+// benchPercentile is a step of the cumulative histogram: this many runs took at most this
 // long.
 type benchPercentile struct {
 	Percentile float64 `json:"percentile"`
@@ -215,7 +217,7 @@ func (t *tally) percentiles() []benchPercentile {
 	return list
 }
 
-// watched runs the load that is counted, and shows on a terminal how it goes.
+// watched runs the load that is counted, and shows its progress on a terminal.
 func watched(ctx context.Context, r *remote.Conn, l *load, o benchOptions) *tally {
 	if !screen.Of(r.Errs).Live {
 		return l.run(ctx, o.clients, o.runs, o.duration)
@@ -238,7 +240,7 @@ func watched(ctx context.Context, r *remote.Conn, l *load, o benchOptions) *tall
 	}
 }
 
-// progressLine says how far a load has come.
+// progressLine describes the progress of a load.
 func progressLine(t *tally, since time.Duration) string {
 	done := t.completed()
 	line := fmt.Sprintf("%s, %.0f/s, %s", screen.Counted(uint64(done), "run"), float64(done)/since.Seconds(), screen.Elapsed(since))

@@ -15,13 +15,13 @@ import (
 	"github.com/weftrun/weft/host/client"
 )
 
-// TestTally: what is counted comes out again, to three digits.
+// TestTally: the results equal the counted values, to three digits.
 func TestTally(t *testing.T) {
 	tally := newTally()
 	for i := 1; i <= 1000; i++ {
 		tally.add(time.Duration(i) * time.Millisecond)
 	}
-	tally.add(2 * time.Hour) // longer than anything is told apart
+	tally.add(2 * time.Hour) // longer than the longest distinguished latency
 	tally.fail("trap")
 	tally.fail("trap")
 	tally.fail("timeout")
@@ -45,8 +45,8 @@ func TestTally(t *testing.T) {
 	}
 }
 
-// TestLoad: as many runs are started as are wanted, refused ones are counted by their
-// codes, and what an interrupt cuts off is not counted.
+// TestLoad: the requested number of runs is started, refused runs are counted by their
+// codes, and runs that an interrupt cuts off are not counted.
 func TestLoad(t *testing.T) {
 	var asked atomic.Int64
 	waiting := make(chan struct{}, 10)
@@ -83,7 +83,7 @@ func TestLoad(t *testing.T) {
 		t.Errorf("%d runs in %s", timed.ended(), timed.took)
 	}
 
-	hold.Store(true) // while a request that was cut off may still be under way
+	hold.Store(true) // while an interrupted request may still be in progress
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		<-waiting

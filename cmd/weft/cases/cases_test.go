@@ -54,8 +54,8 @@ func TestMissingEvents(t *testing.T) {
 		{"none", nil, ""},
 		{"all", came, ""},
 		{"some, by some fields", []Event{{Type: "B"}, event("A", `{"i":2}`)}, ""},
-		{"the wrong order", []Event{{Type: "B"}, event("A", `{"i":1}`)}, "event 2, A {\"i\":1}, did not come after event 1"},
-		{"twice", []Event{{Type: "B"}, {Type: "B"}}, "event 2, B, did not come"},
+		{"the wrong order", []Event{{Type: "B"}, event("A", `{"i":1}`)}, "event 2, A {\"i\":1}, did not occur after event 1"},
+		{"twice", []Event{{Type: "B"}, {Type: "B"}}, "event 2, B, did not occur"},
 	} {
 		got := strings.Join(absent(tt.want, came), "\n")
 		if (got == "") != (tt.text == "") || !strings.Contains(got, tt.text) {

@@ -12,12 +12,12 @@ import (
 	"github.com/weftrun/weft/cmd/weft/screen"
 )
 
-// mostDifferences are shown of one value; who has more sees them after the next
-// attempt.
+// mostDifferences is how many differences of a value are shown. More of them appear after
+// the first ones are fixed.
 const mostDifferences = 10
 
-// different says where a JSON value is not the expected one, a text each. whole
-// asks for equality; else an object may have more keys than are expected.
+// different lists the differences between a JSON value and the expected value. whole
+// requires equality; otherwise an object may have more keys than expected.
 func different(path string, want, have json.RawMessage, whole bool) []string {
 	d := differ{whole: whole}
 	w, wantErr := decoded(want)
@@ -32,7 +32,7 @@ func different(path string, want, have json.RawMessage, whole bool) []string {
 	return d.found
 }
 
-// decoded reads JSON with its numbers as they are written; nothing is null.
+// decoded reads JSON and keeps numbers as they are written; an empty text is null.
 func decoded(text json.RawMessage) (v any, err error) {
 	if len(text) == 0 {
 		return nil, nil
@@ -117,7 +117,7 @@ func under(path, key string) string {
 	return path + "." + key
 }
 
-// shown is a value as JSON, in one line.
+// shown returns a value as JSON in one line.
 func shown(v any) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -128,10 +128,10 @@ func shown(v any) string {
 	return screen.PrintableJSON(string(bytes.TrimSpace(b.Bytes())))
 }
 
-// longestNumber is how many characters of a number are worth to be computed with.
+// longestNumber is the length in characters up to which numbers are compared by value.
 const longestNumber = 100
 
-// sameNumber tells whether two numbers in JSON are one: 3, 3.0 and 30e-1 are.
+// sameNumber reports whether two numbers in JSON are equal: 3, 3.0 and 30e-1 are.
 func sameNumber(a, b string) bool {
 	if a == b {
 		return true
@@ -144,7 +144,7 @@ func sameNumber(a, b string) bool {
 	return okX && okY && x.Cmp(y) == 0
 }
 
-// parsed reads a number of a size that is computed with.
+// parsed reads a number that is not too long.
 func parsed(text string) (*big.Float, bool) {
 	f, _, err := big.ParseFloat(text, 10, 512, big.ToNearestEven)
 	return f, err == nil

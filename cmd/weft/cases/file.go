@@ -1,7 +1,7 @@
-// Package cases runs a workflow with the inputs of a file, and compares what came out with
-// what the file expects: 'weft test'.
+// Package cases runs a workflow with the inputs of a file, and compares the results with
+// the results that the file expects: 'weft test'.
 //
-// It must not know how a plugin is built; it asks package project for a module.
+// It does not depend on how a plugin is built: package project builds the module.
 package cases
 
 import (
@@ -25,36 +25,35 @@ import (
 	"github.com/weftrun/weft/host/missing"
 )
 
-// caseFile is the file of `weft test`: what goes into a workflow and what has to
-// come out.
+// caseFile is the file of `weft test`: the inputs of a workflow and the expected results.
 type caseFile struct {
-	Workflow string     `json:"workflow,omitempty"` // "": that of the plugin
-	Plugins  []string   `json:"plugins,omitempty"`  // further modules, from the file's folder
+	Workflow string     `json:"workflow,omitempty"` // "": the plugin's workflow
+	Plugins  []string   `json:"plugins,omitempty"`  // additional modules, relative to the file's folder
 	Cases    []testCase `json:"cases"`
 }
 
-// testCase is one run of a workflow. What it does not name may be anything.
+// testCase is one run of a workflow. Results that it does not name may have any value.
 type testCase struct {
 	Name     string          `json:"name"`
 	Workflow string          `json:"workflow,omitempty"`
-	Session  string          `json:"session,omitempty"` // cases with the same run in one session; "": in one of its own
+	Session  string          `json:"session,omitempty"` // cases with the same name run in one session; "": a session of its own
 	Start    json.RawMessage `json:"start,omitempty"`   // the fields of the start event
-	Answers  []Event         `json:"answers,omitempty"` // sent whenever the run asks, one after the other
-	// What is expected.
+	Answers  []Event         `json:"answers,omitempty"` // sent in this order, one for each question of the run
+	// The expected results.
 	Result json.RawMessage `json:"result,omitempty"` // all of it
-	Error  *caseError      `json:"error,omitempty"`  // that the run fails, or is not begun
+	Error  *caseError      `json:"error,omitempty"`  // the run fails, or is refused
 	Stream []Event         `json:"stream,omitempty"` // these events, in this order, among others
 	State  json.RawMessage `json:"state,omitempty"`  // these keys, among others
 }
 
-// Event is an event: one to send, or one that is expected. Of the latter only
-// the fields that are named are looked at.
+// Event is an event to send or an expected event. Of an expected event, only the named
+// fields are compared.
 type Event struct {
 	Type   string          `json:"type"`
 	Fields json.RawMessage `json:"fields,omitempty"`
 }
 
-// caseError is how a run fails.
+// caseError says how a run fails.
 type caseError struct {
 	Code    string `json:"code,omitempty"`
 	Message string `json:"message,omitempty"` // a part of it
@@ -68,7 +67,7 @@ func Read(file string) (*caseFile, error) {
 	text, err := cli.ReadAtMost(file, maxCaseFile)
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("%s is not there: it holds the cases, as {\"cases\": [{\"name\": \"...\", \"start\": {}, \"result\": ...}]}", file)
+			return nil, fmt.Errorf("%s does not exist: it must hold the cases, as {\"cases\": [{\"name\": \"...\", \"start\": {}, \"result\": ...}]}", file)
 		}
 		return nil, err
 	}
@@ -79,12 +78,12 @@ func Read(file string) (*caseFile, error) {
 		return nil, fmt.Errorf("%s%s: %s", file, lineOf(text, d, err), decodeFault(err))
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s%s: something follows the object that holds the cases", file, lineAt(text, d.InputOffset()))
+		return nil, fmt.Errorf("%s%s: unexpected text after the object with the cases", file, lineAt(text, d.InputOffset()))
 	}
 	return &f, f.check(file)
 }
 
-// lineOf says in which line the decoder found a fault.
+// lineOf says in which line the decoder found an error.
 func lineOf(text []byte, d *json.Decoder, err error) string {
 	var syntax *json.SyntaxError
 	var typed *json.UnmarshalTypeError
@@ -94,7 +93,7 @@ func lineOf(text []byte, d *json.Decoder, err error) string {
 	case errors.As(err, &typed):
 		return lineAt(text, typed.Offset)
 	}
-	if field, ok := unknownField(err); ok { // the decoder tells of it at the object's end
+	if field, ok := unknownField(err); ok { // the decoder reports it at the object's end
 		key := regexp.MustCompile(regexp.QuoteMeta(strconv.Quote(field)) + `\s*:`)
 		if at := key.FindIndex(text); at != nil {
 			return lineAt(text, int64(at[0]))
@@ -103,7 +102,7 @@ func lineOf(text []byte, d *json.Decoder, err error) string {
 	return lineAt(text, d.InputOffset())
 }
 
-// unknownField is the key of an error that says that there is none such.
+// unknownField returns the key that an error reports as unknown.
 func unknownField(err error) (field string, ok bool) {
 	field, ok = strings.CutPrefix(err.Error(), `json: unknown field "`)
 	return strings.TrimSuffix(field, `"`), ok
@@ -113,7 +112,7 @@ func lineAt(text []byte, offset int64) string {
 	return fmt.Sprintf(":%d", 1+bytes.Count(text[:min(int(offset), len(text))], []byte("\n")))
 }
 
-// decodeFault words what is wrong with the JSON.
+// decodeFault describes what is wrong with the JSON.
 func decodeFault(err error) string {
 	var typed *json.UnmarshalTypeError
 	if errors.As(err, &typed) {
@@ -123,28 +122,27 @@ func decodeFault(err error) string {
 		return fmt.Sprintf("there is no %q: %s", field, cli.Meant(field, caseKeys(), "a case has "+strings.Join(keysOf(testCase{}), ", ")))
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return "the JSON breaks off"
+		return "the JSON is incomplete"
 	}
 	return strings.TrimPrefix(err.Error(), "json: ")
 }
 
-// caseKeys are all keys that a file may have.
+// caseKeys lists all keys that a file may have.
 func caseKeys() []string {
 	return slices.Concat(keysOf(caseFile{}), keysOf(testCase{}), keysOf(Event{}), keysOf(caseError{}))
 }
 
-// keysOf are the keys of a struct in JSON.
+// keysOf lists the JSON keys of a struct.
 func keysOf(v any) []string {
 	var keys []string
-	t := reflect.TypeOf(v)
-	for i := range t.NumField() {
-		key, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+	for field := range reflect.TypeOf(v).Fields() {
+		key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		keys = append(keys, key)
 	}
 	return keys
 }
 
-// check refuses cases that cannot be played.
+// check refuses cases that cannot be run.
 func (f *caseFile) check(file string) error {
 	if len(f.Cases) == 0 {
 		return fmt.Errorf("%s has no cases", file)
@@ -172,7 +170,7 @@ func (f *caseFile) check(file string) error {
 	return nil
 }
 
-// write writes the cases back, laid out.
+// write writes the cases back, indented.
 func (f *caseFile) write(file string) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -184,26 +182,27 @@ func (f *caseFile) write(file string) error {
 	return cli.ReplaceFile(file, b.Bytes())
 }
 
-// happened is what came of a case.
+// happened has the results of a case.
 type happened struct {
-	result json.RawMessage // nil: there is none
-	err    *caseError      // nil: it completed
+	result json.RawMessage // nil: no result
+	err    *caseError      // nil: the run completed
 	stream []Event
 	state  json.RawMessage
-	asked  int // questions that nobody answered
+	asked  int // questions without an answer
 }
 
-// differences says, a text each, where what happened is not what the case expects.
+// differences lists the differences between the results and the expected results of the
+// case.
 func (c *testCase) differences(h *happened) []string {
 	var all []string
 	add := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	switch {
 	case h.asked > 0:
-		add("the run asks, and the case has no further answers: it needs %d", len(c.Answers)+h.asked)
+		add("the run asks, but the case has no answers left: it needs %d", len(c.Answers)+h.asked)
 	case c.Error == nil && h.err != nil:
 		add("error: the run failed with the code %s: %s%s", h.err.Code, h.err.Message, cure(h.err.Code, h.err.Message))
 	case c.Error != nil && h.err == nil:
-		add("error: the run was to fail%s, and completed with %s", withCode(c.Error.Code), h.result)
+		add("error: the run should have failed%s, but completed with %s", withCode(c.Error.Code), h.result)
 	case c.Error != nil:
 		if c.Error.Code != "" && c.Error.Code != h.err.Code {
 			add("error.code:\n    want %s\n    have %s (%s)", c.Error.Code, h.err.Code, h.err.Message)
@@ -228,7 +227,7 @@ func withCode(code string) string {
 	return " with the code " + code
 }
 
-// absent looks for the expected events among those that came, in their order.
+// absent returns the expected events that did not occur, in their order.
 func absent(want, have []Event) []string {
 	at := 0
 	for i, w := range want {
@@ -239,7 +238,7 @@ func absent(want, have []Event) []string {
 		if found {
 			continue
 		}
-		text := fmt.Sprintf("stream: event %d, %s, did not come%s; the stream was", i+1, w.Text(), after(i))
+		text := fmt.Sprintf("stream: event %d, %s, did not occur%s; the stream was", i+1, w.Text(), after(i))
 		for _, h := range have {
 			text += "\n    " + h.Text()
 		}
@@ -258,7 +257,7 @@ func after(i int) string {
 	return fmt.Sprintf(" after event %d", i)
 }
 
-// Text is the event in one line.
+// Text returns the event in one line.
 func (e Event) Text() string {
 	if e.Fields == nil {
 		return e.Type
@@ -266,14 +265,13 @@ func (e Event) Text() string {
 	return e.Type + " " + screen.Compact(e.Fields)
 }
 
-// refused makes the error of a case of one of the API: of a start that was
-// refused.
+// refused returns the error of a case whose start the API refused.
 func refused(err error) *caseError {
 	return &caseError{Code: string(host.CodeOf(err)), Message: host.MessageOf(err)}
 }
 
-// cure is a further line below the error of a run: what to use instead of something that
-// plugins lack, or what to do about a code of weft's own.
+// cure returns an extra line for the error of a run: what to use instead of a function
+// that plugins do not have, or what to do about one of weft's error codes.
 func cure(code, message string) string {
 	if instead := missing.Hint(message); instead != "" {
 		return "\n    " + instead

@@ -15,23 +15,23 @@ import (
 	"github.com/weftrun/weft/host/client"
 )
 
-// settled is how long a run says nothing before it is looked at whether it waits for
-// an event that nothing announced.
+// settled is how long a run must be silent before the player checks whether the run waits
+// for an event without having asked for it.
 const settled = 200 * time.Millisecond
 
-// player plays one case.
+// player runs one case.
 type player struct {
 	r       *remote.Conn
 	timeout time.Duration
-	session string // of a case that names none
+	session string // for a case that names no session
 
 	c        *testCase
 	answered int
 	got      happened
 }
 
-// play runs the case's workflow and answers what it asks. Errors are those of
-// playing; how the run ends is part of what happened.
+// play runs the case's workflow and answers its questions. The error concerns running the
+// case; an error of the run is part of the results.
 func (p *player) play(ctx context.Context, c *testCase, workflow string) (*happened, error) {
 	p.c = c
 	if c.Session != "" {
@@ -64,8 +64,8 @@ func (p *player) play(ctx context.Context, c *testCase, workflow string) (*happe
 	return &p.got, p.ended(ctx, rec)
 }
 
-// follow reads the run's stream to its end, or until it asks what the case has no
-// answer for.
+// follow reads the run's stream to its end, or until the run asks a question for which
+// the case has no answer.
 func (p *player) follow(ctx context.Context, id string) error {
 	stream, err := p.r.Events(ctx, id, host.StreamFromRun, false)
 	if err != nil {
@@ -91,7 +91,7 @@ func (p *player) follow(ctx context.Context, id string) error {
 	return nil
 }
 
-// take keeps events and answers those that ask.
+// take keeps events and answers questions.
 func (p *player) take(ctx context.Context, id string, events []host.StreamEvent) error {
 	for i := range events {
 		e := &events[i]
@@ -112,8 +112,8 @@ func (p *player) take(ctx context.Context, id string, events []host.StreamEvent)
 	return nil
 }
 
-// lookForWait answers a run that waits for an event without having asked. One that
-// waits for a time, a child or a resource goes on by itself.
+// lookForWait answers a run that waits for an event without having asked for it. A run
+// that waits for a time, a child or a resource continues by itself.
 func (p *player) lookForWait(ctx context.Context, id string) error {
 	rec, err := p.r.Get(ctx, id)
 	if err != nil || rec.Status != host.StatusRunning {

@@ -107,9 +107,9 @@ func testCases(ctx context.Context, o testOptions, file string, r *remote.Conn) 
 	if err != nil {
 		return err
 	}
-	// A case ends by --timeout, so no default limit of time may end its run before.
+	// --timeout ends a case, so no default time limit may end its run earlier.
 	limits, err := o.limits()
-	defer func() { _ = os.Remove(limits) }() // what was written of it, too
+	defer func() { _ = os.Remove(limits) }() // even if writing it failed halfway
 	if err != nil {
 		return err
 	}
@@ -137,8 +137,8 @@ func testCases(ctx context.Context, o testOptions, file string, r *remote.Conn) 
 	return report.end(r, file)
 }
 
-// matching lists the cases that are to be played: those that match, and those before
-// them that made the state which they find.
+// matching lists the cases to run: the cases that match, and the cases before them in the
+// same session, which make the state that they need.
 func (f *caseFile) matching(pattern *regexp.Regexp) []int {
 	needed := map[string]bool{}
 	var chosen []int
@@ -155,7 +155,8 @@ func (f *caseFile) matching(pattern *regexp.Regexp) []int {
 	return chosen
 }
 
-// moduleOf builds the project that the file lies in, unless a module is named.
+// moduleOf builds the project in the file's folder, unless the command line names a
+// module.
 func moduleOf(ctx context.Context, o testOptions, file string, said io.Writer) (name, module string, err error) {
 	if o.wasm != "" {
 		return plugins.ExampleName(o.wasm), o.wasm, nil
@@ -170,7 +171,7 @@ func moduleOf(ctx context.Context, o testOptions, file string, said io.Writer) (
 	return p.Name, p.Output(), plugins.BuildFlow(ctx, p, p.Output())
 }
 
-// upload uploads the modules and gives the workflow that cases run which name none.
+// upload uploads the modules and returns the default workflow of the cases.
 func (f *caseFile) upload(ctx context.Context, r *remote.Conn, file, name, module string) (string, error) {
 	for _, other := range f.Plugins {
 		if !filepath.IsAbs(other) {
@@ -202,7 +203,7 @@ func (f *caseFile) upload(ctx context.Context, r *remote.Conn, file, name, modul
 		return name, nil
 	}
 	if info.Workflow == "" {
-		return "", fmt.Errorf("%s is a part, and makes no workflow by itself: name one by \"workflow\" in %s, or test it within a plugin that has all steps", module, file)
+		return "", fmt.Errorf("%s is a part and defines no workflow: name one by \"workflow\" in %s, or test it within a plugin that has all steps", module, file)
 	}
 	return info.Workflow, nil
 }
@@ -222,7 +223,7 @@ func (o *testOptions) limits() (path string, err error) {
 	return f.Name(), nil
 }
 
-// caseReport is what came of one case.
+// caseReport is the result of one case.
 type caseReport struct {
 	Name        string          `json:"name"`
 	Passed      bool            `json:"passed"`
@@ -232,7 +233,7 @@ type caseReport struct {
 	Error       *caseError      `json:"error,omitempty"`
 }
 
-// testReport is what came of all.
+// testReport is the result of all cases.
 type testReport struct {
 	Cases   []caseReport `json:"cases"`
 	Passed  int          `json:"passed"`
@@ -240,7 +241,7 @@ type testReport struct {
 	updated int
 }
 
-// playAll plays the cases and shows each as it ends.
+// playAll runs the cases and shows each result as the case ends.
 func playAll(ctx context.Context, r *remote.Conn, o testOptions, f *caseFile, chosen []int, workflow string) (*testReport, error) {
 	report := &testReport{}
 	for _, i := range chosen {
@@ -264,8 +265,8 @@ func playAll(ctx context.Context, r *remote.Conn, o testOptions, f *caseFile, ch
 	return report, nil
 }
 
-// update takes what happened for what is expected from now on, and tells whether
-// that can be written down.
+// update makes the results of the run the expected results, and reports whether they can
+// be written to the file.
 func (c *testCase) update(h *happened) bool {
 	if h.asked > 0 {
 		return false
@@ -283,7 +284,7 @@ func (c *testCase) update(h *happened) bool {
 	return true
 }
 
-// add counts a case and shows it to people.
+// add counts a case and shows its result to people.
 func (t *testReport) add(r *remote.Conn, c caseReport) {
 	c.Passed = len(c.Differences) == 0
 	verdict := "ok  "
@@ -303,7 +304,7 @@ func (t *testReport) add(r *remote.Conn, c caseReport) {
 	}
 }
 
-// end sums up.
+// end prints the totals.
 func (t *testReport) end(r *remote.Conn, file string) error {
 	if r.JSON {
 		if err := r.PrintValue(t); err != nil {
@@ -319,5 +320,5 @@ func (t *testReport) end(r *remote.Conn, file string) error {
 	return r.Print(screen.Counted(uint64(t.Passed), "case") + " passed\n")
 }
 
-// errTooLate is the cause of a case that was ended as its time was over.
+// errTooLate is the cause for which a case is cancelled when its time is over.
 var errTooLate = errors.New("too late")

@@ -1,8 +1,7 @@
-// Package cli is what all commands share: exit codes, errors in the command line, flags
-// that come from the environment, names that may have been meant, and bounded reads of
-// files.
+// Package cli has what all commands share: exit codes, errors in the command line, flags
+// from the environment, suggestions for mistyped names, and bounded reads of files.
 //
-// It must not know any command, server or terminal.
+// It does not depend on any command, server or terminal.
 package cli
 
 import (
@@ -22,7 +21,7 @@ const (
 	ExitOK       = 0
 	ExitFailed   = 1 // the command could not do what it was asked to
 	exitUsage    = 2 // the command line is wrong
-	ExitRunEnded = 3 // a run was waited for and did not complete
+	ExitRunEnded = 3 // the command waited for a run, which did not complete
 )
 
 // ExitError is an error with an exit code of its own; see [Exit].
@@ -34,23 +33,23 @@ type ExitError struct {
 // Error implements error.
 func (e *ExitError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the error without its exit code.
+// Unwrap returns the error without its exit code.
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// Exit is an error that ends the program with an exit code.
+// Exit returns an error that ends the program with an exit code.
 func Exit(code int, err error) error { return &ExitError{code, err} }
 
-// Usage is an error in the command line.
+// Usage returns an error in the command line.
 func Usage(format string, args ...any) error {
 	return &ExitError{exitUsage, fmt.Errorf(format, args...)}
 }
 
-// CommandLineOnly marks a flag that no variable gives, as the same name means more
-// elsewhere.
+// CommandLineOnly marks a flag that cannot be set by an environment variable, because the
+// variable would also mean something else.
 const CommandLineOnly = "weft_command_line_only"
 
-// FromEnvironment gives each flag that was not set the value of its variable:
-// WEFT_ and its name in capitals, with _ for -.
+// FromEnvironment sets each flag that the command line does not set from its variable:
+// WEFT_ and the flag's name in capitals, with _ for -.
 func FromEnvironment(flags *pflag.FlagSet) error {
 	var err error
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -67,9 +66,9 @@ func FromEnvironment(flags *pflag.FlagSet) error {
 	return err
 }
 
-// Takes checks the number of arguments. names says what they are, as in the
-// usage line: NAME, [NAME] for one that may be left out, NAME... for one that
-// may be repeated or left out. Only the last may be of the latter two forms.
+// Takes checks the number of arguments. names are the arguments as in the usage line:
+// NAME, [NAME] for an optional argument, NAME... for an argument that may occur any
+// number of times. Only the last argument may have one of the latter two forms.
 func Takes(names ...string) cobra.PositionalArgs {
 	least, most := len(names), len(names)
 	if n := len(names); n > 0 {
@@ -92,14 +91,14 @@ func Takes(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// YesFlag adds the flag that answers a command's question beforehand.
+// YesFlag adds the flag that answers a command's question in advance.
 func YesFlag(cmd *cobra.Command, yes *bool) {
 	cmd.Flags().BoolVar(yes, "yes", false, "do not ask")
 	cmd.Flags().Lookup("yes").Annotations = map[string][]string{CommandLineOnly: nil}
 }
 
-// DefaultAddr is where the server listens and the client looks for it.
+// DefaultAddr is where the server listens and the client connects by default.
 const DefaultAddr = "127.0.0.1:8080"
 
-// OrAnyPort names the flag of a server whose port may be another one.
+// OrAnyPort names the flag that lets a server use another port if its port is in use.
 const OrAnyPort = "or-any-port"

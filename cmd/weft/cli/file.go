@@ -10,7 +10,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// ReplaceFile puts a whole new file into a file's place.
+// ReplaceFile replaces a file atomically.
 func ReplaceFile(file string, text []byte) error {
 	if err := os.WriteFile(file+".new", text, 0o666); err != nil {
 		return err
@@ -29,8 +29,8 @@ func ReadText(ctx context.Context, path string, in io.Reader) (string, error) {
 		err  error
 	}
 	read := make(chan input, 1)
-	// A read of a terminal cannot be called off: when ctx ends, this is left
-	// behind, and ends with the program.
+	// A read from a terminal cannot be cancelled: when ctx ends, the read continues in
+	// the background, and ends with the program.
 	go func() {
 		b, err := ReadSome(in, "the standard input", host.MaxRequestBytes)
 		read <- input{b, err}
@@ -53,7 +53,7 @@ func ReadAtMost(file string, limit int64) ([]byte, error) {
 	return b, errors.Join(err, f.Close())
 }
 
-// ReadSome reads to the end of what may hold at most limit bytes.
+// ReadSome reads to the end of a reader that may hold at most limit bytes.
 func ReadSome(from io.Reader, name string, limit int64) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(from, limit+1))
 	if err == nil && int64(len(b)) > limit {
@@ -62,7 +62,7 @@ func ReadSome(from io.Reader, name string, limit int64) ([]byte, error) {
 	return b, err
 }
 
-// ReadBounded reads a file that has at most so many bytes.
+// ReadBounded reads a file of at most most bytes.
 func ReadBounded(name string, most int64) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {

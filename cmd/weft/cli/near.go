@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// mostNear is how many names are suggested at most.
+// mostNear is the largest number of suggested names.
 const mostNear = 3
 
-// near gives the names that a mistyped one may have meant, likeliest first.
+// near returns the names that a mistyped name may mean, most likely first.
 func near(name string, known []string) []string {
 	type candidate struct {
 		name     string
@@ -25,7 +25,7 @@ func near(name string, known []string) []string {
 			if len(want) < 3 || !strings.Contains(have, want) {
 				continue
 			}
-			d = len(have) // a part of the name: after those that are close
+			d = len(have) // contains the name: ranks after the similar names
 		}
 		list = append(list, candidate{k, d})
 	}
@@ -37,8 +37,8 @@ func near(name string, known []string) []string {
 	return names
 }
 
-// Meant is the end of a sentence about an unknown name: a suggestion, or else
-// where the names are listed.
+// Meant returns the end of a sentence about an unknown name: a suggestion, or where the
+// names are listed.
 func Meant(name string, known []string, otherwise string) string {
 	if names := near(name, known); len(names) > 0 {
 		return "did you mean " + alternatives(names) + "?"
@@ -46,8 +46,8 @@ func Meant(name string, known []string, otherwise string) string {
 	return otherwise
 }
 
-// distance counts the characters to insert, delete, replace or swap with their
-// neighbour between two texts.
+// distance counts the characters to insert, delete, replace or swap with their neighbour
+// to turn one text into the other.
 func distance(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	rows := make([][]int, len(x)+1)
@@ -74,7 +74,7 @@ func distance(a, b string) int {
 	return rows[len(x)][len(y)]
 }
 
-// alternatives lists names as a person would: "a", "b" or "c".
+// alternatives lists names in words: "a", "b" or "c".
 func alternatives(names []string) string {
 	quoted := make([]string, len(names))
 	for i, name := range names {

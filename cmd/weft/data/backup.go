@@ -52,7 +52,7 @@ and then renamed. It does not contain compiled code: a server compiles the modul
 
 func backup(ctx context.Context, o backupOptions, file string, out, errs io.Writer) (err error) {
 	if _, err := os.Stat(file); err == nil && !o.force {
-		return fmt.Errorf("%s is there already: give another name, or --force to replace it", file)
+		return fmt.Errorf("%s already exists: use another name, or --force to replace it", file)
 	}
 	s, err := sqlite.OpenToCopy(o.data)
 	if err != nil {
@@ -149,13 +149,13 @@ size of the content.`,
 
 func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 
-// pages shows a copy's progress.
+// pages shows the progress of a copy.
 func pages(view *screen.Bar) sqlite.Progress {
 	return func(done, total int) { view.Show("pages", done, total) }
 }
 
-// verifier makes the function that verifies a copy, and the summary that it fills
-// in; nil both, if that is not wanted.
+// verifier returns the function that verifies a copy, and the summary that the function
+// fills in. Both are nil if the copy is not to be verified.
 func verifier(ctx context.Context, o backupOptions, view *screen.Bar, errs io.Writer) (func(string) error, *audit.Summary) {
 	if o.noVerify {
 		return nil, nil
@@ -169,16 +169,16 @@ func verifier(ctx context.Context, o backupOptions, view *screen.Bar, errs io.Wr
 		}, view.Show)
 		view.Clear()
 		if err != nil && ctx.Err() == nil {
-			err = fmt.Errorf("%w; --no-verify leaves the check out", err)
+			err = fmt.Errorf("%w; --no-verify skips the check", err)
 		}
 		if err == nil && sum.Faults > 0 {
-			err = fmt.Errorf("%w: %s, and no copy was kept; --no-verify makes one all the same", errFaulty, screen.Counted(uint64(sum.Faults), "fault"))
+			err = fmt.Errorf("%w: %s, and no copy was kept; --no-verify makes one anyway", errFaulty, screen.Counted(uint64(sum.Faults), "fault"))
 		}
 		return err
 	}, sum
 }
 
-// told says what was done.
+// told prints what was done.
 func told(out io.Writer, done, where string, sum *audit.Summary) error {
 	what := "not verified"
 	if sum != nil {

@@ -1,7 +1,7 @@
 // Package data has the commands that work on a data directory without a server: they
 // check, back up, restore and compact it.
 //
-// It must not know what the rows of a store mean.
+// It does not depend on the meaning of the rows of a store.
 package data
 
 import (
@@ -22,11 +22,11 @@ import (
 	"github.com/weftrun/weft/host/store/sqlite"
 )
 
-// exitUnchecked is the exit code of a check that could not be made.
+// exitUnchecked is the exit code of a check that could not be completed.
 const exitUnchecked = 2
 
-// errFaulty is the error of what was checked and is not clean.
-var errFaulty = errors.New("what is stored is not clean")
+// errFaulty is returned if a check finds faults.
+var errFaulty = errors.New("the check has failed")
 
 // checkOptions are the flags of `weft check`.
 type checkOptions struct {
@@ -65,7 +65,7 @@ Exit codes: 0 clean, 1 faults were found, 2 the check could not be made.`,
 			err := check(cmd.Context(), o, args, cmd.OutOrStdout(), cmd.ErrOrStderr())
 			var coded *cli.ExitError
 			if err != nil && !errors.As(err, &coded) {
-				err = cli.Exit(exitUnchecked, fmt.Errorf("the check could not be made: %w", err))
+				err = cli.Exit(exitUnchecked, fmt.Errorf("the check could not be completed: %w", err))
 			}
 			return err
 		},
@@ -77,8 +77,7 @@ Exit codes: 0 clean, 1 faults were found, 2 the check could not be made.`,
 	return cmd
 }
 
-// defaultData is the data directory that commands use unless flags name
-// another.
+// defaultData is the data directory of commands unless flags name another directory.
 const defaultData = "data"
 
 func check(ctx context.Context, o checkOptions, args []string, out, errs io.Writer) (err error) {
@@ -111,8 +110,8 @@ func check(ctx context.Context, o checkOptions, args []string, out, errs io.Writ
 	return nil
 }
 
-// missingFiles reports a directory that lacks something: nothing else of it is looked at, as
-// that would change what is left.
+// missingFiles reports a directory with missing files. The rest of the directory is not
+// checked, because opening it would change it.
 func missingFiles(report *report, m *sqlite.Missing) error {
 	err := report.fault(audit.Fault{Code: m.Code, What: m.What, Advice: m.Advice})
 	if err := errors.Join(err, report.end(audit.Summary{Faults: 1}, nil)); err != nil {
@@ -121,26 +120,26 @@ func missingFiles(report *report, m *sqlite.Missing) error {
 	return cli.Exit(cli.ExitFailed, fmt.Errorf("%w: 1 fault", errFaulty))
 }
 
-// unreadableFile reports a file that the disk does not give: what SQLite would take for
-// damage is none then.
+// unreadableFile reports a file that the disk cannot read. SQLite would report it as
+// damaged, but it may be intact.
 func unreadableFile(report *report, o checkOptions, args []string) error {
 	if len(args) > 0 || o.online {
-		return nil // a server's locks would go with the file's closing
+		return nil // closing the file would release a server's locks
 	}
 	err := sqlite.ReadFiles(o.data)
 	if err == nil {
 		return nil
 	}
 	err = errors.Join(report.fault(audit.Fault{Code: audit.Unreadable, What: err.Error(),
-		Advice: "the disk, or what connects it, does not work: repair that first; nothing is known to be damaged"}),
+		Advice: "the disk or its connection does not work: repair it first; nothing is known to be damaged"}),
 		report.end(audit.Summary{Faults: 1}, nil))
 	return errors.Join(err, cli.Exit(cli.ExitFailed, fmt.Errorf("%w: 1 fault", errFaulty)))
 }
 
-// noteFiles reports what is worth knowing and does not count as a fault.
+// noteFiles reports what is worth knowing but is not a fault.
 func noteFiles(errs io.Writer, s *sqlite.Store) {
 	if has, newest := s.Schemas(); has < newest {
-		fmt.Fprintf(errs, "schema %d, this version has %d: a start of the server brings the database up to date\n", has, newest)
+		fmt.Fprintf(errs, "schema %d, this version has %d: the next start of the server upgrades the database\n", has, newest)
 	}
 	if frames, commits, torn := s.Log(); frames+torn > 0 {
 		fmt.Fprintf(errs, "log: %s in %s are whole", screen.Counted(commits, "commit"), screen.Counted(frames, "frame"))
@@ -212,13 +211,13 @@ func faultText(f audit.Fault) string {
 	return b.String()
 }
 
-// end prints what was gone over; failed is why the check came to no end, or nil.
+// end prints what was checked. failed says why the check did not complete, or is nil.
 func (r *report) end(sum audit.Summary, failed error) error {
 	if r.json {
 		return r.endJSON(sum, failed)
 	}
 	if failed != nil {
-		return nil // the command says it
+		return nil // the caller reports it
 	}
 	verdict := "no faults"
 	if sum.Faults > 0 {

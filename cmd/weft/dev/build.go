@@ -25,6 +25,8 @@ type buildOptions struct {
 	language string
 	names    bool
 	optimize string
+	noLines  bool
+	noTypes  bool
 }
 
 // Values of --optimize.
@@ -44,10 +46,13 @@ func NewBuild() *cobra.Command {
 as a server does. If the folder has a flow.yaml (or flow.json), check it too and write
 it beside the module as build/NAME.flow.json.
 
-weft.json names the language; without that file, a Cargo.toml means Rust and a go.mod
-means Go. The compiler's messages are shown unchanged. If wasm-opt is installed, it
-makes modules of TinyGo and Rust smaller. For Go this takes 10 seconds and saves 4 per
-cent, so wasm-opt runs only with --optimize=always.`,
+weft.json names the language; without that file, a Cargo.toml means Rust, a go.mod means
+Go, a main.ts TypeScript and a main.js JavaScript. The compiler's messages are shown
+unchanged. If wasm-opt is installed, it makes modules of TinyGo and Rust smaller. For Go
+this takes 10 seconds and saves 4 per cent, so wasm-opt runs only with --optimize=always.
+
+weft bundles TypeScript and JavaScript itself, with packages of node_modules if there are
+any. If node_modules has the TypeScript compiler, the command checks types first.`,
 		Example: `  weft build
   weft build greet --lang tinygo
   weft push build/greet.wasm`,
@@ -59,6 +64,8 @@ cent, so wasm-opt runs only with --optimize=always.`,
 	f := cmd.Flags()
 	project.LanguageFlag(cmd, &o.language)
 	f.BoolVar(&o.names, "names", false, "keep the names of functions in the module, so that traps name them")
+	f.BoolVar(&o.noLines, "no-lines", false, "leave files and lines out of a module in TypeScript or JavaScript, which makes it smaller")
+	f.BoolVar(&o.noTypes, "no-types", false, "do not check types with the TypeScript compiler in node_modules")
 	f.StringVar(&o.optimize, "optimize", optimizeAuto, "`WHEN` to run wasm-opt: auto, always or never")
 	return cmd
 }
@@ -76,7 +83,7 @@ func buildAndShow(ctx context.Context, o buildOptions, dir string, out, said io.
 	}
 	began, shown := time.Now(), screen.NewWorking(said)
 	defer shown.Done()
-	if err := project.Compile(ctx, p, guest.Options{Names: o.names, Said: shown, Begins: project.Compiling(shown, p)}); err != nil {
+	if err := project.Compile(ctx, p, guest.Options{Names: o.names, NoLines: o.noLines, Types: !o.noTypes, Said: shown, Begins: project.Compiling(shown, p)}); err != nil {
 		return err
 	}
 	shown.Detail("checking %s as a server does", p.Output())
@@ -92,7 +99,7 @@ func buildAndShow(ctx context.Context, o buildOptions, dir string, out, said io.
 	if info.Size, err = sizeOf(p.Output()); err != nil {
 		return err
 	}
-	info.SHA256 = "" // a server tells it
+	info.SHA256 = "" // only a server computes it
 	if p.Flow != "" {
 		note += fmt.Sprintf("%s is checked with it: 'weft push' makes the workflow %s of it, too\n", p.Flow, p.Name)
 	}
@@ -100,7 +107,7 @@ func buildAndShow(ctx context.Context, o buildOptions, dir string, out, said io.
 	return err
 }
 
-// examine checks a module as a server does, and tells what it is.
+// examine checks a module as a server does, and describes it.
 func examine(ctx context.Context, name, file string) (host.PluginInfo, error) {
 	wasm, err := plugins.ReadModule(file)
 	if err != nil {
@@ -121,9 +128,9 @@ func analysed(ctx context.Context, name string, wasm []byte) (info host.PluginIn
 	return info, err
 }
 
-// smaller runs wasm-opt if that is wanted, and says what came of it, in a line.
+// smaller runs wasm-opt if that is enabled, and describes the result in a line.
 func (o buildOptions) smaller(ctx context.Context, p guest.Project, shown *screen.Working) string {
-	if o.optimize == optimizeNever || o.names || o.optimize == optimizeAuto && p.Language == "go" {
+	if o.optimize == optimizeNever || o.names || o.optimize == optimizeAuto && p.Language == "go" || guest.Script(p.Language) {
 		return ""
 	}
 	shown.Detail("making %s smaller with wasm-opt", p.Output())

@@ -1,7 +1,7 @@
 // Package dev has the commands with which an author works on a plugin: 'weft build', and
 // 'weft dev', which builds, uploads and runs a project again whenever a file changes.
 //
-// It must not know how a server or a compiler works: it starts them.
+// It does not depend on how a server or a compiler works: it starts them.
 package dev
 
 import (
@@ -72,23 +72,24 @@ steps log, and the source line where a step panics or traps.`,
 	return cmd
 }
 
-// developer is what `weft dev` works with. One goroutine uses it.
+// developer is the state of `weft dev`. One goroutine uses it.
 type developer struct {
 	r     *remote.Conn // to its own server
 	p     guest.Project
 	input devInput
-	good  *host.PluginInfo // the last good version; nil: there is none yet
+	good  *host.PluginInfo // the last good version; nil: none so far
 
-	stopRun context.CancelFunc // of the run that is shown; nil: none is
-	runs    chan struct{}      // closed when it is not shown any more
+	stopRun context.CancelFunc // stops showing the current run; nil: no run is shown
+	runs    chan struct{}      // closed when the run is no longer shown
 }
 
-// devInput is what the workflow is run with; without fields, what the first case says.
+// devInput is the input of the workflow. Without fields, the start event of the first
+// case is used.
 type devInput struct {
-	Fields []string `json:"fields,omitempty"` // as a command line has them
+	Fields []string `json:"fields,omitempty"` // in the form of the command line
 }
 
-// devFolder is the folder in a project that holds what `weft dev` keeps.
+// devFolder is the folder in a project for the data of `weft dev`.
 const devFolder = ".weft"
 
 func dev(ctx context.Context, o devOptions, dir string, fields []string, r *remote.Conn) error {
@@ -129,7 +130,7 @@ func dev(ctx context.Context, o devOptions, dir string, fields []string, r *remo
 	return err
 }
 
-// serverFlags are those of the server; its log is read by devLog.
+// serverFlags are the flags of the server. devLog reads the server's log.
 func (o devOptions) serverFlags() []string {
 	flags := []string{"--log-level", "info", "--log-format", "json", "--source-lines"}
 	if o.addr == "" {
@@ -143,10 +144,10 @@ func (o devOptions) serverFlags() []string {
 	return flags
 }
 
-// errQuit is the error of somebody who wants no more.
+// errQuit is returned when the user quits.
 var errQuit = errors.New("quit")
 
-// loop builds and runs, now and at each change, until ctx ends or somebody quits.
+// loop builds and runs, now and at each change, until ctx ends or the user quits.
 func (d *developer) loop(ctx context.Context, lines <-chan string) error {
 	type change struct {
 		seen guest.Seen
@@ -193,8 +194,8 @@ func (d *developer) loop(ctx context.Context, lines <-chan string) error {
 	}
 }
 
-// renew builds, uploads and runs. What is wrong with the project is shown, not
-// returned.
+// renew builds, uploads and runs. It shows errors in the project instead of returning
+// them.
 func (d *developer) renew(ctx context.Context) error {
 	began, shown := time.Now(), d.r.Working()
 	defer shown.Done()
@@ -244,17 +245,17 @@ func (d *developer) upload(ctx context.Context, file string) (host.PluginInfo, e
 		return info, err
 	}
 	_, err = plugins.PutWithFlow(ctx, d.r, d.p.Name, doc, put)
-	if doc != nil && plugins.HasProblems(err) && d.r.Decompose(ctx, d.p.Name) == nil { // plugin and flow have changed at once
+	if doc != nil && plugins.HasProblems(err) && d.r.Decompose(ctx, d.p.Name) == nil { // plugin and flow have changed together
 		_, err = plugins.PutWithFlow(ctx, d.r, d.p.Name, doc, put)
 	}
 	if doc != nil {
 		info.Workflow = d.p.Name
 	}
-	return info, d.r.Explain(plugins.Refusal(d.p.Name, err)) // in this order: an explained error is a text
+	return info, d.r.Explain(plugins.Refusal(d.p.Name, err)) // in this order, because Explain returns a plain text
 }
 
-// flow reads the project's flow, as the files are now, and checks it with the module;
-// nil: it has none.
+// flow reads the project's flow from its file, and checks it with the module; nil if the
+// project has no flow.
 func (d *developer) flow(ctx context.Context, wasm []byte) (abi.Raw, error) {
 	p, err := guest.Find(d.p.Dir, d.p.Language)
 	if err != nil || p.Flow == "" {
@@ -267,7 +268,7 @@ func (d *developer) flow(ctx context.Context, wasm []byte) (abi.Raw, error) {
 	return doc, plugins.Refusal(p.Flow, plugins.Fitting(ctx, p.Name, wasm, doc))
 }
 
-// obey does what a line of the terminal says.
+// obey executes a line from the terminal.
 func (d *developer) obey(ctx context.Context, line string) error {
 	line = strings.TrimSpace(line)
 	switch line {
@@ -292,8 +293,8 @@ func (d *developer) obey(ctx context.Context, line string) error {
 	return nil
 }
 
-// SplitFields splits a line into key=value, as a shell would split the simplest: at
-// spaces that no quotes enclose.
+// SplitFields splits a line into key=value fields at spaces that are not quoted, like a
+// simple shell.
 func SplitFields(line string) []string {
 	var fields []string
 	var field strings.Builder
@@ -319,13 +320,14 @@ func SplitFields(line string) []string {
 	return fields
 }
 
-// typed gives the lines that somebody types on a terminal; none elsewhere.
+// typed returns the lines that the user types on a terminal. It returns no lines if the
+// input is not a terminal.
 func typed(ctx context.Context, in io.Reader) <-chan string {
 	lines := make(chan string)
 	if !screen.OnTerminal(in) {
 		return nil
 	}
-	go func() { // a read cannot be called off: it ends with the program
+	go func() { // a read cannot be cancelled: it ends with the program
 		defer close(lines)
 		s := bufio.NewScanner(in)
 		for s.Scan() {

@@ -25,10 +25,10 @@ import (
 	"github.com/weftrun/weft/host/server"
 )
 
-// inputFile holds the fields that a workflow was run with last.
+// inputFile holds the fields of the last run.
 func (d *developer) inputFile() string { return filepath.Join(d.p.Dir, devFolder, "input.json") }
 
-// readInput takes the fields of last time, if none are given now.
+// readInput reads the fields of the last run, if the command line has none.
 func (d *developer) readInput() {
 	if len(d.input.Fields) > 0 {
 		d.keepInput()
@@ -36,21 +36,22 @@ func (d *developer) readInput() {
 	}
 	text, err := os.ReadFile(d.inputFile())
 	if err != nil || json.Unmarshal(text, &d.input) != nil {
-		return // then the cases have one
+		return // the first case has a start event
 	}
 	if _, err := input.Parse(d.input.Fields); err != nil {
 		d.input.Fields = nil
 	}
 }
 
-// keepInput keeps the fields for next time. If that fails, they are given again.
+// keepInput stores the fields for the next time. If that fails, the user enters them
+// again.
 func (d *developer) keepInput() {
 	if text, err := json.Marshal(d.input); err == nil {
 		_ = os.WriteFile(d.inputFile(), text, 0o666)
 	}
 }
 
-// event gives the start event and the answers to what the run asks.
+// event returns the start event and the answers to the run's questions.
 func (d *developer) event(ctx context.Context) (json.RawMessage, []cases.Event, error) {
 	if len(d.input.Fields) > 0 {
 		event, err := input.Start(ctx, d.r, input.Sources{}, d.good.Workflow, d.input.Fields)
@@ -71,10 +72,10 @@ func (d *developer) event(ctx context.Context) (json.RawMessage, []cases.Event, 
 	return c.Start, c.Answers, nil
 }
 
-// run starts the workflow and shows it, beside what else happens.
+// run starts the workflow and shows it in the background.
 func (d *developer) run(ctx context.Context) {
 	if d.good.Workflow == "" {
-		d.r.Note("it is a part, and makes no workflow by itself: nothing is run\nwatching for changes")
+		d.r.Note("it is a part and defines no workflow: nothing is run\nwatching for changes")
 		return
 	}
 	event, answers, err := d.event(ctx)
@@ -93,7 +94,7 @@ func (d *developer) run(ctx context.Context) {
 	}()
 }
 
-// endRun stops showing a run, which goes on.
+// endRun stops showing a run. The run continues.
 func (d *developer) endRun() {
 	if d.stopRun != nil {
 		d.stopRun()
@@ -102,7 +103,7 @@ func (d *developer) endRun() {
 	}
 }
 
-// shownRun is a run that is shown while it goes.
+// shownRun is a run that is shown while it runs.
 type shownRun struct {
 	r       *remote.Conn
 	answers []cases.Event
@@ -178,18 +179,18 @@ func (s *shownRun) Patience() time.Duration { return runs.Untold }
 // Close implements runs.Viewer.
 func (s *shownRun) Close() error { return nil }
 
-// devLog reads the log of the server and shows what concerns the project: what steps
-// log, and warnings.
+// devLog reads the log of the server and shows the lines that concern the project:
+// messages of steps, and warnings.
 type devLog struct {
 	r      *remote.Conn
-	module string // of the project, if it is Go
+	module string // the project's module path, if it is written in Go
 
-	mu     sync.Mutex        // guards what follows
-	rest   []byte            // a line that has not ended
-	stacks map[string]*stack // of steps that have printed a panic
+	mu     sync.Mutex        // guards the fields below
+	rest   []byte            // an incomplete line
+	stacks map[string]*stack // by the steps that have printed a panic
 }
 
-// mostLog bounds a line of the log.
+// mostLog limits a line of the log.
 const mostLog = 1 << 20
 
 // Write implements io.Writer.
@@ -226,23 +227,23 @@ func (l *devLog) line(text []byte) {
 	}
 }
 
-// Lines of a stack of Go: a call, and below the call its file and line.
+// Lines of a Go stack trace: a call, followed by its file and line.
 var (
 	stackCall  = regexp.MustCompile(`^(\S.*)\(.*\)$`)
 	stackPlace = regexp.MustCompile(`^\t(.+):(\d+)`)
 )
 
-// mostFrames are shown of a stack.
+// mostFrames is how many frames of a stack trace are shown.
 const mostFrames = 8
 
-// stack is what a step prints below a panic, line by line.
+// stack is the stack trace that a step prints after a panic, line by line.
 type stack struct {
-	call   string // of the line before
-	frames int    // that were shown
+	call   string // of the previous line
+	frames int    // frames shown so far
 }
 
-// inStack reports whether a line belongs to a panic. Of the stack it shows the calls
-// whose files are the project's own.
+// inStack reports whether a line belongs to a stack trace. It shows the calls in the
+// project's own files.
 func (l *devLog) inStack(step, line string) bool {
 	if strings.HasPrefix(line, "panic: ") {
 		if l.stacks == nil {
@@ -276,7 +277,7 @@ func (l *devLog) inStack(step, line string) bool {
 	return false
 }
 
-// modulePath is the path of a Go project's module, "" if it has none.
+// modulePath returns the path of a Go project's module, "" if it has none.
 func modulePath(p guest.Project) string {
 	text, err := os.ReadFile(filepath.Join(p.Dir, "go.mod"))
 	if err != nil {

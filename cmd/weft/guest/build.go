@@ -14,17 +14,24 @@ import (
 	"strings"
 )
 
-// ErrCompile is the error of sources that a compiler refuses. It has said why.
+// ErrCompile is returned if a compiler refuses the sources. The compiler has printed why.
 var ErrCompile = errors.New("it does not compile")
 
 // Options say how a project is built.
 type Options struct {
-	// Names keeps the names of functions and the lines of the sources in the module,
-	// for whoever looks for the place of a fault. It is larger then.
+	// Names keeps the names of functions and the source lines in the module, for
+	// debugging. The module is larger then.
 	Names bool
-	// Out is the file to build to; "": that of [Project.Output].
+	// NoLines leaves out the table of lines from a module in TypeScript or JavaScript:
+	// errors then name no files and lines.
+	NoLines bool
+	// Types checks types with the TypeScript compiler in node_modules, if there is one.
+	Types bool
+	// Version is the version of the program that builds.
+	Version string
+	// Out is the output file; "": [Project.Output].
 	Out string
-	// Said gets what the compiler says, unchanged.
+	// Said receives the compiler's output, unchanged.
 	Said io.Writer
 	// Begins, if not nil, is called when the compiler is found, before it runs.
 	Begins func()
@@ -34,8 +41,8 @@ type Options struct {
 //
 // # Errors
 //
-// ErrCompile if the sources are refused, *Missing if this machine lacks what it
-// takes, ctx's error.
+// ErrCompile if the compiler refuses the sources, *Missing if this machine does not have
+// the required tools, ctx's error.
 func (p Project) Build(ctx context.Context, o Options) error {
 	if o.Out == "" {
 		o.Out = p.Output()
@@ -52,6 +59,8 @@ func (p Project) Build(ctx context.Context, o Options) error {
 		err = p.buildGo(ctx, o, out)
 	case "tinygo":
 		err = p.buildTinyGo(ctx, o, out)
+	case "ts", "js":
+		err = p.buildScript(ctx, o, out)
 	default:
 		err = p.buildRust(ctx, o, out)
 	}
@@ -61,8 +70,8 @@ func (p Project) Build(ctx context.Context, o Options) error {
 	return err
 }
 
-// buildGo calls Go. Its modules tell file and line of a panic in any case: what is
-// left out is for debuggers.
+// buildGo calls Go. Its modules always report the file and line of a panic: the omitted
+// information is for debuggers.
 func (p Project) buildGo(ctx context.Context, o Options, out string) error {
 	if err := needGo(ctx, p.Dir); err != nil {
 		return err
@@ -85,7 +94,7 @@ func (p Project) buildTinyGo(ctx context.Context, o Options, out string) error {
 	return o.run(p.command(ctx, "tinygo", append(append(args, p.Flags...), "-o", out, ".")...))
 }
 
-// buildRust calls cargo, and copies what it has made.
+// buildRust calls cargo, and copies the module that cargo has built.
 func (p Project) buildRust(ctx context.Context, o Options, out string) error {
 	cargo, err := needCargo(ctx)
 	if err != nil {
@@ -93,8 +102,8 @@ func (p Project) buildRust(ctx context.Context, o Options, out string) error {
 	}
 	args := append([]string{"build", "--release", "--target", wasmTarget, "--message-format=json-render-diagnostics"}, p.Flags...)
 	if o.Names {
-		// For the project's own crate alone: another profile would have cargo build all
-		// that it depends on once more.
+		// Only for the project's own crate: with another profile, cargo would rebuild all
+		// dependencies.
 		args[0] = "rustc"
 		args = append(args, "--lib", "--", "-C", "strip=none", "-C", "debuginfo=line-tables-only")
 	}
@@ -109,12 +118,12 @@ func (p Project) buildRust(ctx context.Context, o Options, out string) error {
 		return err
 	}
 	if module == "" {
-		return errors.New("cargo has made no module: Cargo.toml lacks crate-type = [\"cdylib\"] under [lib]")
+		return errors.New("cargo has built no module: Cargo.toml lacks crate-type = [\"cdylib\"] under [lib]")
 	}
 	return copyFile(module, out)
 }
 
-// artifact finds the module among what cargo tells that it has made.
+// artifact finds the module in cargo's messages about the files that it has built.
 func artifact(messages io.Reader) (string, error) {
 	lines := bufio.NewReader(messages)
 	module := ""
@@ -127,7 +136,7 @@ func artifact(messages io.Reader) (string, error) {
 		if json.Unmarshal(line, &m) == nil && m.Reason == "compiler-artifact" {
 			for _, name := range m.Filenames {
 				if strings.HasSuffix(name, ".wasm") {
-					module = name // the last is the project's own
+					module = name // the last one is the project's own
 				}
 			}
 		}
@@ -140,8 +149,8 @@ func artifact(messages io.Reader) (string, error) {
 	}
 }
 
-// copyFile writes a new file and puts it into the other's place, so that nobody
-// reads a half one.
+// copyFile writes a new file and renames it over the old one, so that no program reads an
+// incomplete file.
 func copyFile(from, to string) error {
 	text, err := os.ReadFile(from)
 	if err != nil {
@@ -157,8 +166,8 @@ func replace(file string, text []byte) error {
 	return os.Rename(file+".new", file)
 }
 
-// command prepares a call of a compiler in the project's folder. What builds the
-// program that calls this says nothing about guests.
+// command prepares a call of a compiler in the project's folder. A Go workspace around the
+// caller must not affect guests.
 func (p Project) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = p.Dir

@@ -30,7 +30,11 @@ func TestFind(t *testing.T) {
 		{"as it says", map[string]string{"go.mod": "", Config: `{"language": "tinygo", "name": "x"}`}, "", "tinygo x"},
 		{"as it is told", map[string]string{"go.mod": "", Config: `{"language": "tinygo"}`}, "go", "go hello"},
 		{"two flows", map[string]string{"go.mod": "", "flow.yaml": "", "flow.json": ""}, "", "flow.json: a project has one flow"},
-		{"nothing", map[string]string{"main.go": ""}, "", "neither a go.mod nor a Cargo.toml"},
+		{"TypeScript", map[string]string{"main.ts": ""}, "", "ts hello"},
+		{"JavaScript", map[string]string{"main.mjs": "", "package.json": ""}, "", "js hello"},
+		{"a script with flags", map[string]string{"main.ts": "", Config: `{"language": "ts", "flags": ["-x"]}`}, "", "takes no flags"},
+		{"a script without an entry", map[string]string{"index.ts": "", Config: `{"language": "ts"}`}, "", "there is no main.ts or main.js"},
+		{"nothing", map[string]string{"main.go": ""}, "", "there is no go.mod, Cargo.toml, main.ts or main.js"},
 		{"sources of another", map[string]string{"go.mod": ""}, "rust", "there is no Cargo.toml"},
 		{"a key that there is not", map[string]string{"go.mod": "", Config: `{"lang": "go"}`}, "", `unknown field "lang"`},
 		{"a name that leads elsewhere", map[string]string{"go.mod": "", Config: `{"name": "../x"}`}, "", "is not a name"},
@@ -72,7 +76,7 @@ func TestChanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"build/x.wasm", ".weft/data/weft.db", "target/a/b", "main.go~", "a.swp"} { // not looked at
+	for _, name := range []string{"build/x.wasm", ".weft/data/weft.db", "target/a/b", "main.go~", "a.swp"} { // ignored files
 		write(t, filepath.Join(dir, name), "1")
 	}
 	if now, err := p.Look(); err != nil || now.difference(before) != "" {

@@ -13,14 +13,13 @@ import (
 
 const (
 	wasmTarget = "wasm32-unknown-unknown"
-	// killAfter is how long a compiler that was called off may take to close its
-	// output.
+	// killAfter is how long a cancelled compiler may take to close its output.
 	killAfter = 5 * time.Second
-	// leastGo is the second number of the oldest Go that builds the SDK.
+	// leastGo is the minor version of the oldest Go that builds the SDK.
 	leastGo = 24
 )
 
-// Missing is the error of a machine that lacks what a language takes.
+// Missing is returned if this machine does not have the tools for a language.
 type Missing struct {
 	What string // what is missing
 	How  string // how to get it
@@ -31,10 +30,10 @@ func (m *Missing) Error() string { return m.What + ": " + m.How }
 
 const howGo = "install Go from https://go.dev/dl/ or by your system's packages"
 
-// needGo says what is missing to build with Go.
+// needGo checks the tools for building with Go.
 func needGo(ctx context.Context, dir string) error {
 	if _, err := exec.LookPath("go"); err != nil {
-		return &Missing{"there is no Go on this machine (no program go on PATH)", howGo}
+		return &Missing{"Go is not installed (no program go on PATH)", howGo}
 	}
 	cmd := exec.CommandContext(ctx, "go", "env", "GOVERSION")
 	cmd.Dir = dir
@@ -42,7 +41,7 @@ func needGo(ctx context.Context, dir string) error {
 	out, err := cmd.Output()
 	version := strings.TrimSpace(string(out))
 	if err != nil {
-		// It reads go.mod, and says what is wrong with it.
+		// Go reads go.mod and reports errors in it.
 		var exit *exec.ExitError
 		if errors.As(err, &exit) && len(exit.Stderr) > 0 {
 			return fmt.Errorf("go: %s", strings.TrimSpace(string(exit.Stderr)))
@@ -50,12 +49,12 @@ func needGo(ctx context.Context, dir string) error {
 		return fmt.Errorf("ask go for its version: %w", err)
 	}
 	if minor, ok := goMinor(version); ok && minor < leastGo && os.Getenv("GOTOOLCHAIN") == "local" {
-		return &Missing{fmt.Sprintf("%s is too old, the SDK takes go1.%d or newer", version, leastGo), howGo}
+		return &Missing{fmt.Sprintf("%s is too old: the SDK needs go1.%d or newer", version, leastGo), howGo}
 	}
 	return nil
 }
 
-// goMinor reads 26 from go1.26.1; ok is false for a version that is none of those.
+// goMinor reads 26 from go1.26.1; ok is false for other forms of versions.
 func goMinor(version string) (minor int, ok bool) {
 	_, rest, found := strings.Cut(version, "go1.")
 	if !found {
@@ -69,24 +68,24 @@ func goMinor(version string) (minor int, ok bool) {
 	return minor, err == nil
 }
 
-// needTinyGo says what is missing to build with TinyGo, which calls Go.
+// needTinyGo checks the tools for building with TinyGo, which calls Go.
 func needTinyGo(ctx context.Context, dir string) error {
 	if _, err := exec.LookPath("tinygo"); err != nil {
-		return &Missing{"there is no TinyGo on this machine (no program tinygo on PATH)",
-			"install it as https://tinygo.org/getting-started/install/ says, or build larger modules with Go alone, by --lang go"}
+		return &Missing{"TinyGo is not installed (no program tinygo on PATH)",
+			"install it (https://tinygo.org/getting-started/install/), or build larger modules with --lang go"}
 	}
 	return needGo(ctx, dir)
 }
 
-// needCargo finds a cargo that can build for WebAssembly: wasm32-cargo, which
-// knows its own standard library, else the user's, if there is one for it.
+// needCargo finds a cargo that can build for WebAssembly: wasm32-cargo, which has its own
+// standard library, or the user's cargo if its standard library supports WebAssembly.
 func needCargo(ctx context.Context) (string, error) {
 	if _, err := exec.LookPath("wasm32-cargo"); err == nil {
 		return "wasm32-cargo", nil
 	}
 	const how = "install Rust from https://rustup.rs, then 'rustup target add " + wasmTarget + "'"
 	if _, err := exec.LookPath("cargo"); err != nil {
-		return "", &Missing{"there is no Rust on this machine (no program cargo on PATH)", how}
+		return "", &Missing{"Rust is not installed (no program cargo on PATH)", how}
 	}
 	out, err := exec.CommandContext(ctx, "rustc", "--print", "target-libdir", "--target", wasmTarget).Output()
 	if err == nil {

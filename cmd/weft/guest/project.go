@@ -1,7 +1,7 @@
-// Package guest compiles a project of steps to a plugin: it finds the language,
-// calls the compiler, and says what is missing on this machine.
+// Package guest compiles a project of steps to a plugin: it detects the language, calls
+// the compiler, and reports missing tools.
 //
-// It must not know what a plugin means to a host, and talks to no server.
+// It does not depend on the meaning of a plugin, and does not talk to a server.
 package guest
 
 import (
@@ -14,44 +14,46 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/weftrun/weft/cmd/weft/guest/script"
 )
 
-// Config is the file in a project that says how it is built. A project does not
-// need one.
+// Config is the file in a project with its build settings. It is optional.
 const Config = "weft.json"
 
-// Languages are the compilers that there are.
-var Languages = []string{"go", "tinygo", "rust"}
+// Languages are the supported compilers, and the languages "ts" and "js", TypeScript and
+// JavaScript, which this program builds by itself.
+var Languages = []string{"go", "tinygo", "rust", "ts", "js"}
 
 // Project is a folder with the sources of one plugin.
 type Project struct {
-	Dir      string   // as it was given
+	Dir      string   // as the caller named it
 	Name     string   // of the plugin
 	Language string   // one of Languages
-	Flags    []string // further flags of the compiler
-	Flow     string   // the file of the flow over its functions; "": it has none
+	Flags    []string // additional flags of the compiler
+	Flow     string   // the file of the flow of its functions; "": none
 }
 
-// flows are the files that a project's flow may be in.
+// flows are the possible files of a project's flow.
 var flows = []string{"flow.yaml", "flow.yml", "flow.json"}
 
-// config is what weft.json holds.
+// config is the content of weft.json.
 type config struct {
 	Name     string   `json:"name"`
 	Language string   `json:"language"`
 	Flags    []string `json:"flags"`
 }
 
-// ErrNoProject is the error of a folder that holds no sources of a plugin.
+// ErrNoProject is returned for a folder without sources of a plugin.
 var ErrNoProject = errors.New("no project of steps")
 
-// Find looks at a folder. language, if it is not "", is used instead of the one
-// that the project names, and names one of Languages.
+// Find examines a folder. language, if it is not "", replaces the language that the
+// project names. It must be one of Languages.
 //
 // # Errors
 //
-// ErrNoProject if there is neither a go.mod nor a Cargo.toml; others if the
-// folder cannot be read, or weft.json is not understood.
+// ErrNoProject if the folder has no go.mod, Cargo.toml, main.ts or main.js; other errors
+// if the folder cannot be read, or weft.json is not valid.
 func Find(dir, language string) (Project, error) {
 	p := Project{Dir: dir}
 	var c config
@@ -72,7 +74,7 @@ func Find(dir, language string) (Project, error) {
 		p.Name = filepath.Base(whole)
 	}
 	if strings.ContainsAny(p.Name, `/\`) || strings.HasPrefix(p.Name, ".") {
-		return p, fmt.Errorf("%q is not a name for a plugin", p.Name)
+		return p, fmt.Errorf("%q is not a valid name for a plugin", p.Name)
 	}
 	if p.Language = c.Language; p.Language == "" {
 		p.Language = detected(dir)
@@ -81,12 +83,12 @@ func Find(dir, language string) (Project, error) {
 		return p, err
 	}
 	if p.Flags = c.Flags; language != "" && language != p.Language {
-		p.Language, p.Flags = language, nil // those are of another compiler
+		p.Language, p.Flags = language, nil // the flags are for the project's own compiler
 	}
 	return p, p.check()
 }
 
-// flowOf finds the file of a project's flow, if there is one.
+// flowOf finds the file of a project's flow, if the project has one.
 func flowOf(dir string) (string, error) {
 	found := ""
 	for _, name := range flows {
@@ -115,32 +117,50 @@ func decode(text []byte, c *config) error {
 	return nil
 }
 
-// detected is the language of the sources in a folder, "" if there are none.
+// detected returns the language of the sources in a folder, "" if it has none.
 func detected(dir string) string {
 	for _, l := range []struct{ language, file string }{{"rust", "Cargo.toml"}, {"go", "go.mod"}} {
 		if is(filepath.Join(dir, l.file)) {
 			return l.language
 		}
 	}
+	switch filepath.Ext(script.Entry(dir)) {
+	case ".ts", ".mts":
+		return "ts"
+	case ".js", ".mjs":
+		return "js"
+	}
 	return ""
 }
+
+// Script reports whether a language is bundled by this program.
+func Script(language string) bool { return language == "ts" || language == "js" }
 
 func is(file string) bool {
 	info, err := os.Stat(file)
 	return err == nil && !info.IsDir()
 }
 
-// check says whether the sources are those of the language.
+// check checks that the sources are in the project's language.
 func (p Project) check() error {
 	file := "go.mod"
 	switch p.Language {
 	case "":
-		return fmt.Errorf("%w in %s: there is neither a go.mod nor a Cargo.toml; 'weft new' makes one", ErrNoProject, p.Dir)
+		return fmt.Errorf("%w in %s: there is no go.mod, Cargo.toml, main.ts or main.js; 'weft new' makes a project", ErrNoProject, p.Dir)
 	case "rust":
 		file = "Cargo.toml"
 	}
 	if info, err := os.Stat(p.Dir); err == nil && !info.IsDir() {
 		return fmt.Errorf("%w: %s is a file; name the folder that holds the sources", ErrNoProject, p.Dir)
+	}
+	if Script(p.Language) {
+		switch {
+		case script.Entry(p.Dir) == "":
+			return fmt.Errorf("%w in %s: it must be built as %s, but there is no main.ts or main.js", ErrNoProject, p.Dir, p.Language)
+		case len(p.Flags) > 0:
+			return fmt.Errorf("%s: a project in %s takes no flags", filepath.Join(p.Dir, Config), p.Language)
+		}
+		return nil
 	}
 	if !is(filepath.Join(p.Dir, file)) {
 		return fmt.Errorf("%w in %s: it must be built as %s, but there is no %s", ErrNoProject, p.Dir, p.Language, file)
@@ -148,5 +168,5 @@ func (p Project) check() error {
 	return nil
 }
 
-// Output is the file that the project is built to.
+// Output is the file that the build writes.
 func (p Project) Output() string { return filepath.Join(p.Dir, "build", p.Name+".wasm") }

@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// lookEvery is how often a folder is looked at for changes. Looking costs one
-	// call for each file; a project has some dozens.
+	// lookEvery is how often a folder is examined for changes. This costs one system call
+	// for each file; a project has some dozens.
 	lookEvery = 250 * time.Millisecond
-	// mostFiles bounds what is looked at, where somebody names the wrong folder.
+	// mostFiles limits the number of files, in case the user names the wrong folder.
 	mostFiles = 20_000
 )
 
 // built are folders that builds and tools write to.
 var built = map[string]bool{"build": true, "target": true, ".weft": true, ".git": true, "node_modules": true}
 
-// Seen is how the files of a project were when they were looked at.
+// Seen is the state of a project's files at one time.
 type Seen map[string]stamp
 
 type stamp struct {
@@ -28,12 +28,12 @@ type stamp struct {
 	modified time.Time
 }
 
-// Look notes how the project's files are.
+// Look reads the state of the project's files.
 func (p Project) Look() (Seen, error) {
 	seen := Seen{}
 	err := filepath.WalkDir(p.Dir, func(name string, d fs.DirEntry, err error) error {
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // it has gone meanwhile
+		case errors.Is(err, fs.ErrNotExist): // the file was deleted meanwhile
 			return nil
 		case err != nil:
 			return err
@@ -57,14 +57,14 @@ func (p Project) Look() (Seen, error) {
 	return seen, err
 }
 
-// passing files are those that editors keep beside the file they change.
+// passing reports whether a file is a temporary file of an editor.
 func passing(name string) bool {
 	return strings.HasSuffix(name, "~") || strings.HasSuffix(name, ".swp") || strings.HasSuffix(name, ".new") || strings.HasPrefix(name, ".#")
 }
 
-// Changed waits until the files differ from how they were seen, and have settled:
-// an editor, or a change of branch, writes several. It gives how they are then and
-// one of those that differ.
+// Changed waits until the files differ from before and no longer change: an editor, or a
+// switch of branches, writes several files. It returns their new state and one of the
+// changed files.
 func (p Project) Changed(ctx context.Context, before Seen) (now Seen, file string, err error) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -89,7 +89,7 @@ func (p Project) Changed(ctx context.Context, before Seen) (now Seen, file strin
 	}
 }
 
-// difference names a file that is not the same in both, "" if there is none.
+// difference names a file that differs between the two states, "" if they are equal.
 func (s Seen) difference(o Seen) string {
 	for name, a := range s {
 		if b, ok := o[name]; !ok || a.size != b.size || !a.modified.Equal(b.modified) {

@@ -1,7 +1,7 @@
-// Package input makes events of what the command line gives: fields as key=value, whose
-// types the schema of the event says, and texts of files.
+// Package input makes events from the command line: fields in the form key=value, whose
+// types come from the event's schema, and texts from files.
 //
-// It must not know what is done with an event.
+// It does not depend on the use of an event.
 package input
 
 import (
@@ -21,11 +21,11 @@ import (
 	"github.com/weftrun/weft/cmd/weft/screen"
 )
 
-// Field is one field of an event as the command line gives it.
+// Field is one field of an event on the command line.
 type Field struct {
 	Key   string
 	value string
-	raw   bool   // value is JSON whatever the schema says (key:=JSON)
+	raw   bool   // value is JSON, independent of the schema (key:=JSON)
 	Where string // what the user wrote, for messages
 }
 
@@ -56,14 +56,14 @@ type Sources struct {
 	Stdin string
 }
 
-// Flags adds the flags to a command's.
+// Flags adds the flags to a command's flags.
 func (s *Sources) Flags(f *pflag.FlagSet) {
 	f.StringArrayVar(&s.Files, "file", nil, "field whose value is the text of a file, `key=PATH` (- is the standard input; repeatable)")
 	f.StringVar(&s.Stdin, "stdin", "", "field (`KEY`) whose value is the text of the standard input")
 }
 
-// FileFields reads the fields of --file key=PATH and --stdin key. The path "-"
-// is the standard input, which can be read once.
+// FileFields reads the fields of --file key=PATH and --stdin key. The path "-" is the
+// standard input, which can be read only once.
 func FileFields(ctx context.Context, files []string, stdin string, in io.Reader) ([]Field, error) {
 	if stdin != "" {
 		files = append(files[:len(files):len(files)], stdin+"=-")
@@ -88,9 +88,9 @@ func FileFields(ctx context.Context, files []string, stdin string, in io.Reader)
 	return fields, nil
 }
 
-// Event makes the JSON object of an event from its fields. Where the schema
-// says that a field is no text, its value is read as JSON of that type; nil is
-// a schema that says nothing.
+// Event makes the JSON object of an event from its fields. If the schema says that a
+// field is not a text, its value is read as JSON of the field's type. A nil schema
+// declares nothing.
 func Event(fields []Field, s *Schema) (json.RawMessage, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -119,7 +119,7 @@ func Event(fields []Field, s *Schema) (json.RawMessage, error) {
 	return b.Bytes(), nil
 }
 
-// JSON gives the field's value in JSON.
+// JSON returns the field's value in JSON.
 func (f Field) JSON(s *Schema) ([]byte, error) {
 	if f.raw {
 		return []byte(f.value), nil
@@ -143,7 +143,7 @@ func (f Field) JSON(s *Schema) ([]byte, error) {
 	return nil, cli.Usage("%s: field %s takes %s, such as %s", Short(f.Where), f.Key, article(allowed), sample(f.Key, allowed))
 }
 
-// KindOf gives the JSON type of a text, "" if it is no JSON.
+// KindOf returns the JSON type of a text, "" if it is not JSON.
 func KindOf(text string) string {
 	if text == "" || !json.Valid([]byte(text)) {
 		return ""
@@ -173,17 +173,17 @@ func jsonText(s string) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // it would only make the request longer
+	enc.SetEscapeHTML(false) // escapes would only make the request longer
 	if err := enc.Encode(s); err != nil {
 		return nil, err
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// Short cuts what the user gave for a message.
+// Short shortens user input for a message.
 func Short(s string) string { return screen.Cut(s, 60) }
 
-// article names types with their article: an integer, a number or null.
+// article lists types with their articles: an integer, a number or null.
 func article(k kinds) string {
 	names := strings.Split(k.String(), " or ")
 	for i, name := range names {
@@ -197,7 +197,7 @@ func article(k kinds) string {
 	return strings.Join(names, " or ")
 }
 
-// sample shows how a field of the type is given.
+// sample shows how to enter a field of the type.
 func sample(key string, k kinds) string {
 	switch {
 	case k["integer"]:
@@ -215,7 +215,7 @@ func sample(key string, k kinds) string {
 	}
 }
 
-// Strays names the fields that the schema does not declare, if it declares any.
+// Strays lists the fields that the schema does not declare, if the schema declares any.
 func Strays(fields []Field, s *Schema) []string {
 	var list []string
 	for _, f := range fields {

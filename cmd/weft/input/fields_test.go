@@ -12,7 +12,7 @@ import (
 	"github.com/weftrun/weft/cmd/weft/cli"
 )
 
-// aSchema has a field of every kind that the command line tells apart.
+// aSchema has a field of every kind that the command line distinguishes.
 const aSchema = `{
 	"title": "StartEvent", "type": "object", "required": ["n"],
 	"$defs": {"Size": {"type": "integer"}, "Loop": {"$ref": "#/$defs/Loop"}, "Wide": {"anyOf": [{"$ref": "#/$defs/Wide"}, {"$ref": "#/$defs/Wide"}]}},
@@ -134,7 +134,7 @@ func TestFilesAndStandardInput(t *testing.T) {
 	}
 }
 
-// A terminal where nobody types must not outlive Ctrl-C.
+// Reading a terminal on which nobody types must end with Ctrl-C.
 func TestStandardInputIsGivenUp(t *testing.T) {
 	in, typist := io.Pipe()
 	defer func() { _ = typist.Close() }()

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// maxVisits bounds how many subschemas are looked at for one field: schemas may
+// maxVisits limits how many subschemas are examined for one field, because schemas may
 // refer to themselves.
 const maxVisits = 256
 
-// kinds is a set of JSON types. nil is "the schema does not say".
+// kinds is a set of JSON types. nil means that the schema does not name types.
 type kinds map[string]bool
 
-// String lists the types as people would.
+// String lists the types in words.
 func (k kinds) String() string {
 	if len(k) == 0 {
 		return "any"
@@ -23,8 +23,8 @@ func (k kinds) String() string {
 	return strings.Join(slices.Sorted(maps.Keys(k)), " or ")
 }
 
-// Schema is what the command line has to know of an event type's JSON
-// Schema. Whether an event fits it is for the server to say.
+// Schema has the parts of an event type's JSON Schema that the command line needs. The
+// server decides whether an event is valid.
 type Schema struct {
 	Title      string
 	Properties map[string]any
@@ -65,22 +65,22 @@ func (s *Schema) Names() []string {
 	return names
 }
 
-// Requires reports whether the field must be there.
+// Requires reports whether the field is required.
 func (s *Schema) Requires(name string) bool { return slices.Contains(s.Required, name) }
 
-// declares reports whether the schema knows the field.
+// declares reports whether the schema declares the field.
 func (s *Schema) declares(name string) bool {
 	_, ok := s.Properties[name]
 	return ok
 }
 
-// KindsOf gives the types that a field may have.
+// KindsOf returns the types that a field may have.
 func (s *Schema) KindsOf(name string) kinds {
 	visits := maxVisits
 	return s.kinds(s.Properties[name], &visits)
 }
 
-// kinds gives the types that a subschema allows, as far as it says so plainly.
+// kinds returns the types that a subschema allows, as far as they are obvious.
 func (s *Schema) kinds(node any, visits *int) kinds {
 	m, ok := node.(map[string]any)
 	if *visits--; !ok || *visits < 0 {
@@ -116,7 +116,7 @@ func (s *Schema) kinds(node any, visits *int) kinds {
 	return nil
 }
 
-// union gives the types of alternatives, nil if one does not say.
+// union returns the types of alternatives, nil if an alternative does not name types.
 func (s *Schema) union(list []any, visits *int) kinds {
 	all := kinds{}
 	for _, part := range list {
@@ -129,7 +129,7 @@ func (s *Schema) union(list []any, visits *int) kinds {
 	return all
 }
 
-// resolve follows a reference within the schema, nil if it leads elsewhere.
+// resolve follows a reference within the schema. It returns nil for other references.
 func (s *Schema) resolve(ref string) any {
 	path, ok := strings.CutPrefix(ref, "#/")
 	if !ok {

@@ -58,7 +58,7 @@ that are composed of it take the new version, unless that would break them.
 	flags.DurationVar(&o.timeout, "timeout", 0, "`TIME` that a run may take, such as 45s; 0: no limit (default: what the plugins say)")
 	flags.StringVar(&o.description, "description", "", "`TEXT` that describes the workflow")
 	flags.StringArrayVar(&o.config, "config", nil, "configuration of a step, `STEP:=JSON` or STEP=@FILE (repeatable)")
-	flags.StringVar(&o.flow, "flow", "", "`FILE` of a flow, YAML or JSON: a tree over functions of plugins, instead of --plugin")
+	flags.StringVar(&o.flow, "flow", "", "`FILE` of a flow, YAML or JSON: a tree that calls functions of plugins, instead of --plugin")
 	flags.BoolVar(&o.remove, "delete", false, "remove the composition; a plugin's own workflow of that name becomes available again")
 	return remote.Command(cmd, func(ctx context.Context, r *remote.Conn, args []string) error {
 		o.hasTimeout = flags.Changed("timeout")
@@ -103,12 +103,12 @@ func compose(ctx context.Context, r *remote.Conn, o *composeOptions, name string
 
 func decompose(ctx context.Context, r *remote.Conn, o *composeOptions, name string) error {
 	if len(o.plugins)+len(o.config) > 0 || o.hasTimeout || o.description != "" || o.flow != "" {
-		return cli.Usage("--delete goes with no other setting")
+		return cli.Usage("--delete cannot be combined with other settings")
 	}
 	if err := r.Decompose(ctx, name); err != nil {
 		return err
 	}
-	return r.Done("removed what was composed as %s", name)
+	return r.Done("removed the composition of %s", name)
 }
 
 // configOf reads the configurations of steps, of the forms STEP:=JSON and
@@ -143,7 +143,7 @@ func configOf(ctx context.Context, r *remote.Conn, args []string) (map[string]ab
 	return config, nil
 }
 
-// composition shows what a workflow is composed of.
+// composition shows the parts of a composed workflow.
 func composition(info *host.WorkflowInfo) *screen.Sheet {
 	s := &screen.Sheet{}
 	s.Add("plugins", strings.Join(info.Plugins, ", "))
@@ -164,10 +164,10 @@ func composition(info *host.WorkflowInfo) *screen.Sheet {
 	return s
 }
 
-// MostConfig is how much of a configuration is shown.
+// MostConfig is how much of a configuration is shown, in characters.
 const MostConfig = 200
 
-// Refusal shows every problem of what is refused, one a line.
+// Refusal shows every problem that the server reports, one per line.
 func Refusal(what string, err error) error {
 	var e *host.Error
 	if !errors.As(err, &e) || len(e.Problems) == 0 {

@@ -9,14 +9,14 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// declaration is what a plugin's manifest says that whoever serves it should know.
+// declaration has the parts of a plugin's manifest that an operator should know.
 type declaration struct {
 	steps     []string
 	resources []string // with their kinds
 	waits     []string // events that steps wait for
-	retries   []string // steps that are tried again
-	timeout   string   // of a run; "" for a part, which has no runs
-	limits    []string // timeouts and workers of steps that it sets itself
+	retries   []string // steps that are retried
+	timeout   string   // of a run; "" for a plugin without a workflow
+	limits    []string // timeouts and workers that steps set
 }
 
 // declared reads a plugin's manifest, as far as it is understood.
@@ -24,7 +24,7 @@ func declared(info *host.PluginInfo) declaration {
 	var d declaration
 	m, err := abi.DecodeManifest(info.Manifest)
 	if err != nil {
-		return d // the summary then has less to say
+		return d // the summary has fewer lines then
 	}
 	switch {
 	case m.Timeout == nil && m.Part:

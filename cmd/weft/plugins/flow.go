@@ -23,7 +23,7 @@ import (
 func NewFlow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "flow",
-		Short: "Make workflows of flows: trees over functions of plugins",
+		Short: "Make workflows from flows: trees that call functions of plugins",
 		Args:  cli.Takes(),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -83,8 +83,8 @@ func newFlowGet() *cobra.Command {
 	})
 }
 
-// ReadFlow reads the document of a flow. JSON is YAML too, so both are read alike
-// but for what JSON alone is exact in: it is tried first.
+// ReadFlow reads the document of a flow. JSON is also YAML, but only the JSON decoder
+// keeps numbers exact, so JSON is tried first.
 func ReadFlow(file string) (abi.Raw, error) {
 	text, err := cli.ReadBounded(file, host.MaxFlowBytes)
 	if err != nil {
@@ -109,15 +109,15 @@ func ReadFlow(file string) (abi.Raw, error) {
 	}
 	raw, err := abi.EncodeValue(v)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w (keys are texts, and dates and bytes go into quotes)", file, shortened(err))
+		return nil, fmt.Errorf("%s: %w (keys must be texts, and dates and bytes must be quoted)", file, shortened(err))
 	}
 	return raw, nil
 }
 
-// mostFault bounds the text of a fault in a document: a path in it may be as long as it is deep.
+// mostFault limits the text of an error in a document, because a path may be very long.
 const mostFault = 200
 
-// shortened is an error whose message fits on two lines; its end says what is wrong.
+// shortened shortens an error to about two lines. It keeps the beginning and the end.
 func shortened(err error) error {
 	text := err.Error()
 	if len(text) <= mostFault {

@@ -20,12 +20,12 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// A flow may lie beside the module whose functions it calls, as NAME.flow.json with
-// the plugin's name: 'weft build' puts that of a project there, 'make plugins' those
-// of the examples. Who uploads the module puts the flow in place too, as the workflow
-// of that name.
+// The flow of a module may be in a file next to the module, NAME.flow.json with the
+// plugin's name. 'weft build' writes the flow of a project there, 'make plugins' those of
+// the examples. Uploading the module also composes the flow, as the workflow of the same
+// name.
 
-// FlowBeside reads the flow beside a module; nil: there is none.
+// FlowBeside reads the flow next to a module; nil if it has none.
 func FlowBeside(module string) (abi.Raw, error) {
 	doc, err := ReadFlow(filepath.Join(filepath.Dir(module), ExampleName(module)+FlowSuffix))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -34,13 +34,13 @@ func FlowBeside(module string) (abi.Raw, error) {
 	return doc, err
 }
 
-// BuildFlow checks the flow of a project, if it has one, together with the module that
-// was built of it, and puts it beside that.
+// BuildFlow checks the flow of a project, if it has one, together with the project's
+// built module, and writes the flow next to the module.
 func BuildFlow(ctx context.Context, p guest.Project, module string) error {
 	beside := filepath.Join(filepath.Dir(module), p.Name+FlowSuffix)
 	if p.Flow == "" {
 		if err := os.Remove(beside); !errors.Is(err, fs.ErrNotExist) {
-			return err // nil, if one of long ago is gone now
+			return err // an old file may have been removed
 		}
 		return nil
 	}
@@ -66,11 +66,11 @@ func BuildFlow(ctx context.Context, p guest.Project, module string) error {
 	return cli.ReplaceFile(beside, append(out.Bytes(), '\n'))
 }
 
-// elsewhere are problems of what a flow names, and only the server has.
+// elsewhere are problems with names that only the server can resolve.
 var elsewhere = []string{"unknown_plugin", "unknown_workflow"}
 
-// Fitting checks a flow with its plugin, on a host in memory. Which other plugins and
-// workflows there are is not known here.
+// Fitting checks a flow with its plugin on a host in memory, which does not have the
+// other plugins and workflows of the server.
 func Fitting(ctx context.Context, name string, wasm []byte, doc abi.Raw) (err error) {
 	h, err := wire.Open(ctx, wire.Config{Data: wire.InMemory})
 	if err != nil {
@@ -94,9 +94,10 @@ func Fitting(ctx context.Context, name string, wasm []byte, doc abi.Raw) (err er
 	return err
 }
 
-// PutWithFlow uploads a plugin by put, and makes the workflow of its flow; a nil doc
-// is none. The workflow keeps its settings. A version without a function that the
-// present flow calls is refused: if the new flow does not call it, that goes first.
+// PutWithFlow uploads a plugin by calling put, and composes the workflow of its flow; a
+// nil doc is no flow. The workflow keeps its settings. The server refuses a version
+// without a function that the current flow calls. If the new flow does not call the
+// function, PutWithFlow composes the new flow first.
 func PutWithFlow(ctx context.Context, r *remote.Conn, name string, doc abi.Raw, put func() error) (changed bool, err error) {
 	if doc == nil {
 		return false, put()
@@ -118,7 +119,7 @@ func PutWithFlow(ctx context.Context, r *remote.Conn, name string, doc abi.Raw, 
 	return changed || made, Refusal("the flow of "+name, err)
 }
 
-// HasProblems reports whether the server has found problems in what was uploaded.
+// HasProblems reports whether the server has found problems in an upload.
 func HasProblems(err error) bool {
 	var refused *host.Error
 	return errors.As(err, &refused) && len(refused.Problems) > 0

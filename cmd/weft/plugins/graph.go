@@ -15,7 +15,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// drawers draw a workflow, by format.
+// drawers draw a workflow in a format.
 var drawers = map[string]func(*layers) string{
 	"text": drawText, "mermaid": drawMermaid, "dot": drawDOT, "svg": drawSVG,
 }
@@ -54,14 +54,15 @@ Formats are text, mermaid (for Markdown), dot (for Graphviz) and svg.`,
 	})
 }
 
-// withResources gives the graph of a workflow with the resources that its plugins ask for.
-// Which steps call them, and which workflows they run as children, only their code says.
+// withResources returns the graph of a workflow with the resources that its plugins ask
+// for. It has no edges for them, because only the code of the steps determines which
+// resources they call and which workflows they start as children.
 func withResources(ctx context.Context, r *remote.Conn, info *host.WorkflowInfo) *host.Graph {
 	g := info.Graph
 	for _, name := range info.Plugins {
 		plugin, err := r.Plugin(ctx, name)
 		if err != nil {
-			continue // it may be gone; the workflow goes on
+			continue // the plugin may be gone; the workflow remains
 		}
 		for _, text := range declared(&plugin).resources {
 			g.Nodes = append(g.Nodes, host.GraphNode{ID: "resource:" + text, Label: text, Kind: "resource"})
@@ -70,7 +71,7 @@ func withResources(ctx context.Context, r *remote.Conn, info *host.WorkflowInfo)
 	return &g
 }
 
-// layers is a graph whose nodes stand in columns, so that most edges lead to the
+// layers is a graph whose nodes are arranged in columns, so that most edges lead to the
 // right.
 type layers struct {
 	name    string
@@ -81,9 +82,8 @@ type layers struct {
 	columns [][]int
 }
 
-// newLayers puts each node one column behind the furthest of those that lead to
-// it; edges that lead back, as in a loop, do not count. Edges from and to nodes
-// that are not there are left out.
+// newLayers puts each node one column to the right of its rightmost predecessor. Backward
+// edges, as in a loop, do not count. Edges from and to missing nodes are omitted.
 func newLayers(name string, g *host.Graph) *layers {
 	l := &layers{name: name, nodes: g.Nodes, column: make([]int, len(g.Nodes))}
 	index := map[string]int{}
@@ -114,7 +114,7 @@ func newLayers(name string, g *host.Graph) *layers {
 		}
 		order = append(order, i)
 	}
-	for i, n := range g.Nodes { // what nothing leads to comes first, but for the outside
+	for i, n := range g.Nodes { // nodes without predecessors come first, except external nodes
 		if !reached[i] && n.Kind != "external" {
 			visit(i)
 		}
@@ -141,9 +141,9 @@ func newLayers(name string, g *host.Graph) *layers {
 	return l
 }
 
-// drawText draws the way of the events as a tree: each step below the events that begin
-// it, each event below the steps that give it. What is drawn already is named again, and
-// not drawn again.
+// drawText draws the events as a tree: each step below the events that start it, each
+// event below the steps that return it. A node that was drawn before is named, but its
+// branch is not drawn again.
 func drawText(l *layers) string {
 	t := &tree{l: l, out: make([][]int, len(l.nodes)), drawn: make([]bool, len(l.nodes))}
 	led := make([]bool, len(l.nodes))
@@ -151,12 +151,12 @@ func drawText(l *layers) string {
 		t.out[e[0]] = append(t.out[e[0]], i)
 		led[e[1]] = true
 	}
-	for i := range l.nodes { // the events that begin a run, and what nothing leads to
+	for i := range l.nodes { // the events that start a run, and nodes without predecessors
 		if !led[i] && l.nodes[i].Kind != "external" && l.nodes[i].Kind != "resource" {
 			t.node(i, "", "", "")
 		}
 	}
-	for _, column := range l.columns { // circles, and the outside if nobody asks it
+	for _, column := range l.columns { // cycles, and external nodes without questions
 		for _, i := range column {
 			if !t.drawn[i] {
 				t.node(i, "", "", "")
@@ -169,13 +169,13 @@ func drawText(l *layers) string {
 // tree is a drawing of [drawText].
 type tree struct {
 	l     *layers
-	out   [][]int // edges by the node that they come from
+	out   [][]int // edges by their source node
 	drawn []bool
 	b     strings.Builder
 }
 
-// node draws a node behind a branch of the tree, and what follows below it. rest is what
-// stands before the lines below; label is that of the edge that leads to the node.
+// node draws a node at the end of a branch of the tree, and its successors below. rest is
+// the prefix of the lines below; label is the label of the edge to the node.
 func (t *tree) node(i int, branch, rest, label string) {
 	n := &t.l.nodes[i]
 	text := screen.Printable(n.Label)
@@ -211,7 +211,7 @@ func (t *tree) node(i int, branch, rest, label string) {
 	}
 }
 
-// labels says for people what the labels of edges mean.
+// labels explain the labels of edges.
 var labels = map[string]string{
 	"list": "in a list: each begins an invocation", "collects": "when all of a list are there",
 	"waits": "in the middle: it waits for the event", "joins": "when one of each type is there",
@@ -268,15 +268,15 @@ func drawDOT(l *layers) string {
 
 // Sizes of a drawing in pixels.
 const (
-	svgLetter = 8 // about the width of one
+	svgLetter = 8 // approximate width of a letter
 	svgHeight = 32
 	svgGapX   = 56
 	svgGapY   = 20
 	svgMargin = 16
 )
 
-// drawSVG draws the columns from the left to the right; edges that lead back go
-// below everything else.
+// drawSVG draws the columns from left to right. Backward edges are drawn below everything
+// else.
 func drawSVG(l *layers) string {
 	x, width := make([]int, len(l.columns)), make([]int, len(l.columns))
 	y := make([]int, len(l.nodes))

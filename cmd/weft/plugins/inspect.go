@@ -62,7 +62,7 @@ event burns the same units on every machine.`,
 	return cmd
 }
 
-// inspection is what inspect finds out.
+// inspection is the result of inspect.
 type inspection struct {
 	Module   moduleReport  `json:"module"`
 	Rewriter rewriteReport `json:"rewriter"`
@@ -155,7 +155,7 @@ func inspect(ctx context.Context, o inspectOptions, args []string, in io.Reader,
 	return err
 }
 
-// inspected turns a report into what is shown.
+// inspected turns a report into an inspection.
 func inspected(r sandbox.Report, problems []host.Problem) *inspection {
 	found := &inspection{
 		Module: moduleReport{
@@ -180,7 +180,7 @@ func inspected(r sandbox.Report, problems []host.Problem) *inspection {
 	return found
 }
 
-// text shows it to people.
+// text formats the inspection for people.
 func (f *inspection) text(r *sandbox.Report) string {
 	var s screen.Sheet
 	d := declared(&host.PluginInfo{Manifest: r.Manifest})
@@ -204,7 +204,7 @@ func (f *inspection) text(r *sandbox.Report) string {
 	return s.Render("")
 }
 
-// built shows what came of building the module.
+// built shows the result of building the module.
 func (f *inspection) built(s *screen.Sheet, r *sandbox.Report) {
 	t := &r.Stats
 	s.Add("rewritten", fmt.Sprintf("by %s to %s (%.2f times)", r.Rewriter, screen.Bytes(r.RewrittenBytes), float64(r.RewrittenBytes)/float64(max(r.Bytes, 1))))
@@ -243,7 +243,7 @@ func runSample(ctx context.Context, h *wire.Host, meter *sampleMeter, o inspectO
 		return nil, Refusal("the plugin", err)
 	}
 	if info.Workflow == "" {
-		return &sampleRun{Status: "none", Error: "the plugin is a part, and makes no workflow by itself (weft compose)"}, nil
+		return &sampleRun{Status: "none", Error: "the plugin is a part and defines no workflow (weft compose)"}, nil
 	}
 	event, err := sampleEvent(ctx, h, info.Workflow, o, args, in)
 	if err != nil {
@@ -323,7 +323,7 @@ func (m *sampleMeter) observe(inv *host.Invocation, res *host.InvocationResult) 
 	s.Most = max(s.Most, res.Fuel)
 }
 
-// run gives the sums so far.
+// run returns the totals so far.
 func (m *sampleMeter) run() *sampleRun {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -74,7 +74,7 @@ func migrate(ctx context.Context, r *remote.Conn, req client.MigrateRequest) err
 	return migrated(r, &sum, req.DryRun)
 }
 
-// migrated prints what came of a migration.
+// migrated prints the result of a migration.
 func migrated(r *remote.Conn, sum *client.Migration, dry bool) error {
 	if r.JSON {
 		return r.PrintValue(migrationOf(sum, dry))
@@ -82,7 +82,7 @@ func migrated(r *remote.Conn, sum *client.Migration, dry bool) error {
 	return r.Print(movedText(sum, dry))
 }
 
-// migrateAll asks for all pages of a migration, and gives their sum.
+// migrateAll requests all pages of a migration, and returns their totals.
 func migrateAll(ctx context.Context, r *remote.Conn, req client.MigrateRequest) (client.Migration, error) {
 	var sum client.Migration
 	for {
@@ -112,7 +112,7 @@ func added(sum, m client.Migration) client.Migration {
 	return m
 }
 
-// movedText says for people what came of a migration.
+// movedText describes the result of a migration for people.
 func movedText(m *client.Migration, dry bool) string {
 	var b strings.Builder
 	if m.Checked == 0 {
@@ -132,12 +132,12 @@ func movedText(m *client.Migration, dry bool) string {
 		fmt.Fprintf(&b, ": %s\n", screen.Printable(d.Message))
 	}
 	for _, id := range m.Running {
-		fmt.Fprintf(&b, "  %s has a step at work: try again, or pause it first\n", id)
+		fmt.Fprintf(&b, "  %s has a running step: try again, or pause it first\n", id)
 	}
 	return b.String()
 }
 
-// checked says which runs an uploaded version does not fit.
+// checked reports which runs do not fit an uploaded version.
 func checked(checks []client.Migration) string {
 	var b strings.Builder
 	for i := range checks {
@@ -149,7 +149,7 @@ func checked(checks []client.Migration) string {
 	return b.String()
 }
 
-// migrationJSON is the sum of all pages as the API has one.
+// migrationJSON has the totals of all pages in the form of the API.
 type migrationJSON struct {
 	Workflow string          `json:"workflow"`
 	Version  string          `json:"version"`

@@ -1,8 +1,8 @@
 // Package plugins has the commands about plugins and workflows: they upload, inspect,
-// compose, draw and migrate. It also reads the files of modules and flows, and words why a
-// server refuses them.
+// compose, draw and migrate. It also reads the files of modules and flows, and explains
+// why a server refuses them.
 //
-// It must not know how a module is built, or what runs do.
+// It does not depend on how a module is built, or on what runs do.
 package plugins
 
 import (
@@ -75,7 +75,7 @@ states and streams of ended runs stay, and can be used as before.`,
 	})
 }
 
-// confirmPlugin asks before a plugin is removed, and says what depends on it.
+// confirmPlugin asks before a plugin is removed, and says what depends on the plugin.
 func confirmPlugin(ctx context.Context, r *remote.Conn, name string, yes bool) error {
 	if yes || !r.Asks() {
 		return nil
@@ -93,7 +93,7 @@ func confirmPlugin(ctx context.Context, r *remote.Conn, name string, yes bool) e
 
 func removeVersion(ctx context.Context, r *remote.Conn, name string, version int) error {
 	if version < 1 {
-		return cli.Usage("--version %d: it is the number of a version, from 1 on; 'weft plugins %s' lists them", version, name)
+		return cli.Usage("--version %d: must be the number of a version, from 1; 'weft plugins %s' lists them", version, name)
 	}
 	if err := r.DeletePluginVersion(ctx, name, version); err != nil {
 		return err

@@ -57,7 +57,7 @@ which function is which step (docs/extism.md), and becomes part of the module.`,
 		Example: `  weft push                             # in a project, after 'weft build'
   weft push build/plugins/counter-go.wasm
   weft push step.wasm --name greet
-  weft push step.wasm --check           # can runs that wait go on with it?
+  weft push step.wasm --check           # can waiting runs continue with it?
   weft push step.wasm --manifest step.json  # made for Extism
   weft push step.wasm --json | jq .sha256`,
 		Args: cli.Takes("[FILE.wasm]"),
@@ -89,18 +89,18 @@ type pushOptions struct {
 	replace  bool
 }
 
-// pushed finds the module to upload, and the name of its plugin: the file that is named,
-// or what 'weft build' has made of the project here.
+// pushed finds the module to upload and the name of its plugin: the file that the command
+// line names, or the output of 'weft build' in the current project.
 func pushed(args []string) (file, name string, err error) {
 	if len(args) > 0 {
 		return args[0], ExampleName(args[0]), nil
 	}
 	p, err := project.Find(".", "")
 	if err != nil {
-		return "", "", cli.Usage("FILE.wasm is missing, and here is no project: %w", err)
+		return "", "", cli.Usage("FILE.wasm is missing, and the current folder is not a project: %w", err)
 	}
 	if _, err := os.Stat(p.Output()); err != nil {
-		return "", "", fmt.Errorf("%s is not there: build the project with 'weft build'", p.Output())
+		return "", "", fmt.Errorf("%s does not exist: build the project with 'weft build'", p.Output())
 	}
 	return p.Output(), p.Name, nil
 }
@@ -112,7 +112,7 @@ func push(ctx context.Context, r *remote.Conn, file string, o pushOptions) error
 		return err
 	}
 	var doc abi.Raw
-	if name == ExampleName(file) { // by another name the flow would not find its functions
+	if name == ExampleName(file) { // with another name the flow would not find its functions
 		if doc, err = FlowBeside(file); err != nil {
 			return err
 		}
@@ -169,18 +169,18 @@ func Uploading(shown *screen.Working, file string, bytes int) func(turns.Stage) 
 	}
 }
 
-// flowNote says what became of the flow beside a module.
+// flowNote says what happened to the flow next to a module.
 func flowNote(name string, doc abi.Raw, composed bool) string {
 	switch {
 	case doc == nil:
 		return ""
 	case composed:
-		return fmt.Sprintf("the flow beside it is the workflow %s now\n", screen.Printable(name))
+		return fmt.Sprintf("its flow is now the workflow %s\n", screen.Printable(name))
 	}
-	return fmt.Sprintf("the flow beside it is the workflow %s, unchanged\n", screen.Printable(name))
+	return fmt.Sprintf("its flow is the workflow %s, unchanged\n", screen.Printable(name))
 }
 
-// whatNow says what can be done with a plugin that is uploaded.
+// whatNow suggests what to do with an uploaded plugin.
 func whatNow(r *remote.Conn, info *host.PluginInfo) string {
 	switch {
 	case info.Workflow != "":
@@ -188,11 +188,11 @@ func whatNow(r *remote.Conn, info *host.PluginInfo) string {
 	case len(info.ComposedIn) > 0:
 		return fmt.Sprintf("run it with: %s\n", r.Hint("run", screen.Printable(info.ComposedIn[0])))
 	}
-	return fmt.Sprintf("it is a part, and makes no workflow by itself; compose one with: %s\n",
+	return fmt.Sprintf("it is a part and defines no workflow; compose one with: %s\n",
 		r.Hint("compose", "NAME", "--plugin", screen.Printable(info.Name), "--plugin", "..."))
 }
 
-// readPlugin reads a module, and its manifest if there is one.
+// readPlugin reads a module, and its manifest if it has one.
 func readPlugin(file, manifest string) ([]byte, error) {
 	wasm, err := ReadModule(file)
 	if err != nil || manifest == "" {
@@ -209,10 +209,10 @@ func readPlugin(file, manifest string) ([]byte, error) {
 	return abi.WithManifest(wasm, compact.Bytes()), nil
 }
 
-// maxManifest bounds a manifest beside a module, in bytes.
+// maxManifest limits a manifest next to a module, in bytes.
 const maxManifest = 1 << 20
 
-// ReadModule reads a file that is to be a WebAssembly module.
+// ReadModule reads a file that must be a WebAssembly module.
 func ReadModule(file string) ([]byte, error) {
 	wasm, err := cli.ReadAtMost(file, int64(limit.Most().ModuleBytes)) // the server has its own limit
 	if err != nil {
@@ -224,21 +224,22 @@ func ReadModule(file string) ([]byte, error) {
 	return wasm, nil
 }
 
-// TimeoutInForce says what timeout the runs of a plugin's workflow have on the server, in
-// which its settings and the server's default count; "": the server does not say.
+// TimeoutInForce returns the timeout of the runs of a plugin's workflow on the server,
+// which depends on the workflow's settings and the server's default; "" if the server
+// does not say.
 func TimeoutInForce(ctx context.Context, r *remote.Conn, info *host.PluginInfo) string {
 	if info.Workflow == "" {
 		return ""
 	}
 	about, err := r.About(ctx, info.Workflow)
 	if err != nil {
-		return "" // a key may upload and not read
+		return "" // a key may be allowed to upload but not to read
 	}
 	return screen.TimeoutOf(about.Timeout)
 }
 
-// Summary shows what a plugin is and what it asks for. timeout is that in force, or "" for
-// what the plugin declares.
+// Summary describes a plugin and what it asks for. timeout is the timeout in force, or ""
+// for the timeout that the plugin declares.
 func Summary(info *host.PluginInfo, timeout string) string {
 	var s screen.Sheet
 	s.Add("workflow", info.Workflow)
@@ -256,10 +257,10 @@ func Summary(info *host.PluginInfo, timeout string) string {
 	return s.Render("  ")
 }
 
-// mostListed is how many functions of a module other than ours are worth naming.
+// mostListed is how many functions of a foreign module are listed.
 const mostListed = 4
 
-// asked shows which functions of the host a plugin imports, by module.
+// asked lists the functions of the host that a plugin imports, by module.
 func asked(imports []string) string {
 	var modules []string
 	functions := map[string][]string{}
@@ -270,7 +271,7 @@ func asked(imports []string) string {
 		}
 		functions[module] = append(functions[module], function)
 	}
-	if i := slices.Index(modules, abi.ImportModule); i > 0 { // ours first: the rest comes with every build
+	if i := slices.Index(modules, abi.ImportModule); i > 0 { // our module first: every build imports the others
 		modules = slices.Insert(slices.Delete(modules, i, i+1), 0, abi.ImportModule)
 	}
 	for i, module := range modules {
@@ -306,19 +307,19 @@ func UploadAll(ctx context.Context, r *remote.Conn, files []string) error {
 	return nil
 }
 
-// DefaultExamples is where `make plugins` puts the examples, and goSuffix marks
-// those that need no other toolchain than Go.
+// DefaultExamples is where `make plugins` puts the examples, and goSuffix marks the
+// examples that need no toolchain other than Go.
 const (
 	DefaultExamples = "build/plugins"
 	GoSuffix        = "-go"
 	TinygoSuffix    = "-tinygo"
 )
 
-// FlowSuffix is that of an example's flow, beside its plugin.
+// FlowSuffix is the suffix of an example's flow, in the folder of its plugin.
 const FlowSuffix = ".flow.json"
 
-// ExampleName is the plugin's name of a built example: NAME of NAME-go.wasm and
-// NAME-tinygo.wasm, and all of any other file.
+// ExampleName returns the plugin's name of a built example: NAME for NAME-go.wasm and
+// NAME-tinygo.wasm. For any other file it is the whole name without the extension.
 func ExampleName(file string) string {
 	name := strings.TrimSuffix(filepath.Base(file), ".wasm")
 	for _, lang := range []string{GoSuffix, TinygoSuffix} {

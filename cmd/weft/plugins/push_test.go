@@ -10,8 +10,7 @@ import (
 	"github.com/weftrun/weft/host/turns"
 )
 
-// The stages of an upload, as the server tells them, are shown with the place in the
-// line of the compiler.
+// The stages of an upload are shown with the place in the queue of the compiler.
 func TestStagesOfUploads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var shown strings.Builder

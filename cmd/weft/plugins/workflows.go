@@ -56,8 +56,8 @@ func listWorkflows(ctx context.Context, r *remote.Conn) error {
 	return r.Print(t.Render(r.Screen))
 }
 
-// madeOf names the plugins of a workflow. What is composed goes before what a
-// plugin makes by itself.
+// madeOf names the plugins of a workflow. A composed workflow takes precedence over a
+// workflow that a plugin defines.
 func madeOf(workflow string, plugins []host.PluginInfo) []string {
 	var composed, own []string
 	for i := range plugins {
@@ -75,8 +75,7 @@ func madeOf(workflow string, plugins []host.PluginInfo) []string {
 	return own
 }
 
-// showWorkflow shows what a workflow is composed of, and the fields of its start
-// event.
+// showWorkflow shows the parts of a workflow, and the fields of its start event.
 func showWorkflow(ctx context.Context, r *remote.Conn, name string) error {
 	start, _, err := r.Schema(ctx, name)
 	if err != nil {
@@ -116,7 +115,7 @@ func fieldTable(s *input.Schema) *screen.Table {
 			Default     json.RawMessage
 			Description string
 		}
-		// Only objects say more; a field may also be declared as true.
+		// Only objects have more to show; a field may also be declared as true.
 		if text, err := json.Marshal(s.Properties[name]); err == nil {
 			_ = json.Unmarshal(text, &about)
 		}

@@ -57,7 +57,7 @@ func newProject(ctx context.Context, o newOptions, args []string, in io.Reader, 
 		_, err := io.WriteString(out, listTemplates())
 		return err
 	}
-	dir := ""
+	var dir string
 	switch {
 	case len(args) > 0:
 		dir = args[0]
@@ -75,7 +75,7 @@ func newProject(ctx context.Context, o newOptions, args []string, in io.Reader, 
 	return makeProject(o, dir, out)
 }
 
-// check says which of the choices there is not.
+// check names a choice that does not exist.
 func (o newOptions) check() error {
 	if !slices.Contains(scaffold.Languages, o.language) {
 		return cli.Usage("unknown language %q: %s", o.language,
@@ -117,7 +117,7 @@ func makeProject(o newOptions, dir string, out io.Writer) error {
 	return err
 }
 
-// listTemplates shows what there is to choose from.
+// listTemplates lists the choices.
 func listTemplates() string {
 	var languages, templates screen.Sheet
 	for i, l := range scaffold.Languages {
@@ -129,15 +129,17 @@ func listTemplates() string {
 	return "languages:\n" + languages.Render("  ") + "\ntemplates:\n" + templates.Render("  ")
 }
 
-// languageNotes say of each of scaffold.Languages what to choose it for.
+// languageNotes say for each of scaffold.Languages when to choose it.
 var languageNotes = []string{
-	"needs Go alone; modules of 3 MB",
+	"needs only Go; modules of 3 MB",
 	"Go, compiled by TinyGo: modules of 0.1 MB, which run faster",
 	"modules of 0.1 MB",
+	"TypeScript; needs weft alone; modules of 1.1 MB",
+	"JavaScript; needs weft alone; modules of 1.1 MB",
 }
 
-// askProject asks for name, language and template. What is asked for is printed to
-// where people look; an empty answer takes the first choice.
+// askProject asks for name, language and template. The questions go to out, which the
+// user sees; an empty answer takes the first choice.
 func askProject(ctx context.Context, o *newOptions, in io.Reader, out io.Writer) (dir string, err error) {
 	a := asker{ctx: ctx, in: bufio.NewReader(in), out: out}
 	dir = a.ask("name of the project: ", func(answer string) error { return scaffold.CheckName(filepath.Base(filepath.Clean(answer))) })
@@ -150,15 +152,15 @@ func askProject(ctx context.Context, o *newOptions, in io.Reader, out io.Writer)
 	return dir, a.err
 }
 
-// asker asks questions on a terminal, until one is not answered.
+// asker asks questions on a terminal, until a question is not answered.
 type asker struct {
 	ctx context.Context
 	in  *bufio.Reader
 	out io.Writer
-	err error // why there are no more answers
+	err error // why there are no further answers
 }
 
-// ask repeats a question until the answer is good.
+// ask repeats a question until the answer is valid.
 func (a *asker) ask(question string, good func(answer string) error) string {
 	for a.err == nil {
 		_, _ = io.WriteString(a.out, question)
@@ -176,8 +178,8 @@ func (a *asker) ask(question string, good func(answer string) error) string {
 	return ""
 }
 
-// line reads an answer. The read of a terminal cannot be called off: when ctx ends
-// it is left behind, and ends with the program.
+// line reads an answer. A read from a terminal cannot be cancelled: when ctx ends, the
+// read continues in the background, and ends with the program.
 func (a *asker) line() (string, error) {
 	type answer struct {
 		text string
@@ -201,7 +203,7 @@ func (a *asker) line() (string, error) {
 	}
 }
 
-// choose lets somebody take one of several, by its number or its name.
+// choose lets the user choose one of several names, by its number or its name.
 func (a *asker) choose(what string, names, summaries []string) string {
 	if a.err != nil {
 		return ""

@@ -1,7 +1,7 @@
-// Package project has the commands that make a project of steps and renew its SDK, and
+// Package project has the commands that create a project of steps and update its SDK, and
 // finds and compiles projects for other commands.
 //
-// It must not know servers.
+// It does not depend on servers.
 package project
 
 import (
@@ -18,10 +18,10 @@ import (
 	"github.com/weftrun/weft/cmd/weft/screen"
 )
 
-// compilers are the names of what compiles a language.
-var compilers = map[string]string{"go": "Go", "tinygo": "TinyGo", "rust": "Rust"}
+// compilers are the names of the compilers of languages.
+var compilers = map[string]string{"go": "Go", "tinygo": "TinyGo", "rust": "Rust", "ts": "weft", "js": "weft"}
 
-// Compiling shows that a project is compiled, when that begins.
+// Compiling returns a function that shows that a project is being compiled.
 func Compiling(w *screen.Working, p guest.Project) func() {
 	return func() { w.Phase("compiling %s with %s", p.Name, compilers[p.Language]) }
 }
@@ -31,7 +31,7 @@ func LanguageFlag(cmd *cobra.Command, language *string) {
 	cmd.Flags().StringVar(language, "lang", "", "`LANGUAGE` to compile as: "+strings.Join(guest.Languages, ", ")+" (default: the project's)")
 }
 
-// Folder is the argument that may name one.
+// Folder returns the folder that an argument names, if any.
 func Folder(args []string) string {
 	if len(args) > 0 {
 		return args[0]
@@ -39,7 +39,7 @@ func Folder(args []string) string {
 	return "."
 }
 
-// Find looks at a folder; see [guest.Find].
+// Find examines a folder; see [guest.Find].
 func Find(dir, language string) (guest.Project, error) {
 	if language != "" && !slices.Contains(guest.Languages, language) {
 		return guest.Project{}, cli.Usage("unknown language %q: %s", language,
@@ -48,8 +48,9 @@ func Find(dir, language string) (guest.Project, error) {
 	return guest.Find(dir, language)
 }
 
-// Compile compiles, and words what may go wrong.
+// Compile compiles a project, and explains errors.
 func Compile(ctx context.Context, p guest.Project, o guest.Options) error {
+	o.Version = cli.Version
 	err := p.Build(ctx, o)
 	switch {
 	case errors.Is(err, context.Canceled):

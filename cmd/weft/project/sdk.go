@@ -61,7 +61,7 @@ overwrites them only with --force.`,
 	return cmd
 }
 
-// compareSDK looks at a project's SDK, and words what may go wrong.
+// compareSDK compares a project's SDK with this program's, and explains errors.
 func compareSDK(dir string) (guest.Project, *scaffold.SDK, error) {
 	p, err := guest.Find(dir, "")
 	if err != nil {
@@ -74,10 +74,13 @@ func compareSDK(dir string) (guest.Project, *scaffold.SDK, error) {
 	return p, s, err
 }
 
-// manifestFile is the file of the compiler's that says where the SDK is.
+// manifestFile is the compiler's file that says where the SDK is.
 func manifestFile(p guest.Project) string {
-	if p.Language == "rust" {
+	switch {
+	case p.Language == "rust":
 		return "Cargo.toml"
+	case guest.Script(p.Language):
+		return "tsconfig.json"
 	}
 	return "go.mod"
 }
@@ -95,7 +98,7 @@ func showSDK(dir string, out io.Writer) error {
 	return err
 }
 
-// argument is a folder as an argument of a command; "" for this one.
+// argument returns a folder as an argument of a command; "" for the current folder.
 func argument(dir string) string {
 	if dir == "." {
 		return ""
@@ -103,7 +106,7 @@ func argument(dir string) string {
 	return " " + dir
 }
 
-// standing says which SDK a project has, beside this program's.
+// standing says which SDK a project has, compared with this program's.
 func standing(s *scaffold.SDK) string {
 	from := "that of weft " + screen.Printable(s.From)
 	if s.From == "" {
@@ -171,7 +174,7 @@ func updateSDK(o sdkOptions, dir string, out io.Writer) error {
 	return tellGoMod(p, out)
 }
 
-// mayUpdate says why an update has to be asked for by --force.
+// mayUpdate says why an update needs --force.
 func (o sdkOptions) mayUpdate(s *scaffold.SDK, dir string) error {
 	older, ok := scaffold.Older(cli.Version, s.From)
 	switch {
@@ -180,15 +183,15 @@ func (o sdkOptions) mayUpdate(s *scaffold.SDK, dir string) error {
 		return fmt.Errorf("files of the SDK were changed in this project (edited, above), and nothing has been written: "+
 			"keep the changes elsewhere, then 'weft sdk update --force%s'", argument(dir))
 	case ok && older:
-		return errors.New("the project's SDK is newer than this weft, and nothing has been written: --force puts the older one in")
+		return errors.New("the project's SDK is newer than this weft, and nothing has been written: --force replaces it by the older one")
 	}
 	return nil
 }
 
 // tellGoMod says what a Go project's go.mod lacks for the SDK.
 func tellGoMod(p guest.Project, out io.Writer) error {
-	if p.Language == "rust" {
-		return nil // cargo completes Cargo.lock by itself
+	if p.Language == "rust" || guest.Script(p.Language) {
+		return nil // cargo completes Cargo.lock by itself, and scripts need no list
 	}
 	text, err := os.ReadFile(filepath.Join(p.Dir, "go.mod"))
 	if err != nil {
@@ -202,8 +205,8 @@ func tellGoMod(p guest.Project, out io.Writer) error {
 	return err
 }
 
-// SDKNote is a line about a project whose SDK is not this program's; "" if there is
-// nothing to say. That it cannot be compared is no reason not to build.
+// SDKNote returns a line about a project whose SDK is not this program's; "" if there is
+// nothing to say. If the SDKs cannot be compared, the build continues.
 func SDKNote(p guest.Project) string {
 	s, err := scaffold.CompareSDK(p.Dir, p.Language, cli.Version)
 	if err != nil || s.Same() {

@@ -14,13 +14,13 @@ import (
 // errDeclined is the answer "no" to a question.
 var errDeclined = errors.New("nothing was changed")
 
-// Asks reports whether somebody at a terminal can answer a question.
+// Asks reports whether a user at a terminal can answer a question.
 func (r *Conn) Asks() bool {
 	in, ok := r.In.(*os.File)
 	return ok && screen.Of(in).Cols > 0
 }
 
-// Confirm asks whether to go on, if somebody can answer and yes does not say so.
+// Confirm asks whether to continue, if a user can answer and yes is false.
 //
 // # Errors
 //
@@ -39,7 +39,7 @@ func (r *Conn) Confirm(ctx context.Context, yes bool, question string, args ...a
 		return nil
 	}
 	if errors.Is(err, io.EOF) {
-		r.Note("") // the question's line has no end yet
+		r.Note("") // the question's line has no line end yet
 	}
 	return errDeclined
 }

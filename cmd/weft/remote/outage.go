@@ -19,13 +19,13 @@ func RetryAfter(err error) time.Duration {
 // Outage is the time during which a server cannot be reached.
 type Outage struct{ since time.Time }
 
-// End notes that the server answers.
+// End records that the server answers.
 func (o *Outage) End() { o.since = time.Time{} }
 
-// longestOutage is how long a command goes on asking a server that it cannot reach.
+// longestOutage is how long a command retries a server that it cannot reach.
 const longestOutage = time.Minute
 
-// TooLong reports whether it has lasted longer than anybody waits.
+// TooLong reports whether the outage has lasted longer than longestOutage.
 func (o *Outage) TooLong(now time.Time) bool {
 	if o.since.IsZero() {
 		o.since = now

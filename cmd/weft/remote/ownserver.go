@@ -15,20 +15,20 @@ import (
 	"github.com/weftrun/weft/host/server"
 )
 
-// OwnServer is a server in a process of its own, that lives as long as a command.
+// OwnServer is a server in its own process that lives as long as a command.
 type OwnServer struct {
 	URL string
 	cmd *exec.Cmd
 	out io.ReadCloser
 }
 
-// servesOn is what a server prints when it answers.
+// servesOn matches the line that a server prints when it answers requests.
 var servesOn = regexp.MustCompile(`serves on (http://\S+), data in`)
 
-// StartOwn starts this program as a server on a directory, with the defaults of all
-// settings, whatever the environment says, and waits until it answers. What it logs
-// as a warning or worse goes to errs. flags are further ones of 'weft serve', and those
-// that are to be others.
+// StartOwn starts this program as a server on a directory, with the default of every
+// setting regardless of the environment, and waits until it answers. Its warnings and
+// errors go to errs. flags are additional flags of 'weft serve', which override the
+// defaults.
 func StartOwn(ctx context.Context, data string, errs io.Writer, flags ...string) (*OwnServer, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -49,7 +49,7 @@ func StartOwn(ctx context.Context, data string, errs io.Writer, flags ...string)
 	}
 	ready := make(chan string, 1)
 	go func() {
-		line, _ := bufio.NewReader(s.out).ReadString('\n') // all that it prints
+		line, _ := bufio.NewReader(s.out).ReadString('\n') // the only line that it prints
 		ready <- line
 	}()
 	select {
@@ -66,12 +66,12 @@ func StartOwn(ctx context.Context, data string, errs io.Writer, flags ...string)
 	}
 }
 
-// Stop ends the server as Ctrl-C would, and waits for that.
+// Stop ends the server as Ctrl-C would, and waits until it has ended.
 func (s *OwnServer) Stop() {
 	if s.cmd.Process.Signal(os.Interrupt) != nil {
-		_ = s.cmd.Process.Kill() // where there are no signals, or it has ended
+		_ = s.cmd.Process.Kill() // the system has no signals, or the server has ended
 	}
 	late := time.AfterFunc(2*server.StopWithin, func() { _ = s.cmd.Process.Kill() })
 	defer late.Stop()
-	_ = s.cmd.Wait() // what it measured stands, however it ends
+	_ = s.cmd.Wait() // the results are valid however it ends
 }

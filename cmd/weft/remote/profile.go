@@ -14,20 +14,20 @@ import (
 	"github.com/weftrun/weft/cmd/weft/cli"
 )
 
-// Profile is a server with the key for it. A key is sent to its own server only.
+// Profile is a server with a key for it. A key is sent only to its own server.
 type Profile struct {
 	Server string `json:"server"`
 	Key    string `json:"key,omitempty"`
 }
 
-// Profiles is the file of profiles in the user's configuration directory. It holds
-// keys: nobody but the user may read it.
+// Profiles is the file of profiles in the user's configuration directory. It holds keys,
+// so only the user may read it.
 type Profiles struct {
-	Current  string             `json:"current"` // used where nothing else is named
+	Current  string             `json:"current"` // used if the command line names neither a server nor a profile
 	Profiles map[string]Profile `json:"profiles"`
 }
 
-// profilePath is where the profiles are.
+// profilePath returns the path of the profiles.
 func profilePath() (string, error) {
 	dir, err := os.UserConfigDir()
 	if err != nil {
@@ -36,7 +36,7 @@ func profilePath() (string, error) {
 	return filepath.Join(dir, "weft", "profiles.json"), nil
 }
 
-// ReadProfiles reads the file; without one there are none.
+// ReadProfiles reads the file. If the file does not exist, it returns no profiles.
 func ReadProfiles() (Profiles, error) {
 	p := Profiles{Profiles: map[string]Profile{}}
 	path, err := profilePath()
@@ -59,7 +59,7 @@ func ReadProfiles() (Profiles, error) {
 	return p, nil
 }
 
-// Write replaces the file, whole or not at all.
+// Write replaces the file atomically.
 func (p *Profiles) Write() (path string, err error) {
 	if path, err = profilePath(); err != nil {
 		return "", err
@@ -89,13 +89,14 @@ func (p *Profiles) Write() (path string, err error) {
 type target struct {
 	server string // its base URL
 	key    string // "": none
-	// reach is what a command line needs to get there again, "" if nothing.
+	// reach has the flags that a command line needs to reach this server again, "" if
+	// none.
 	reach string
 }
 
-// aim finds the server and the key: the profile that is named, or the server, or the
-// profile of the last login, or a server's default address. server is "" if none was
-// named.
+// aim finds the server and the key: the named profile, the named server, the profile of
+// the last login, or the default address. server is "" if the command line names no
+// server.
 func aim(server, name string) (target, error) {
 	p, err := ReadProfiles()
 	if err != nil {
@@ -137,7 +138,7 @@ func aim(server, name string) (target, error) {
 	return t, nil
 }
 
-// of gives the profile of a server, that of the last login before others.
+// of returns the profile of a server, preferably the profile of the last login.
 func (p *Profiles) of(server string) Profile {
 	for _, name := range append([]string{p.Current}, slices.Sorted(maps.Keys(p.Profiles))...) {
 		if found := p.Profiles[name]; found.Server == server {
@@ -147,7 +148,7 @@ func (p *Profiles) of(server string) Profile {
 	return Profile{}
 }
 
-// BaseURL is a server's address as profiles have it.
+// BaseURL returns a server's address in the form that profiles use.
 func BaseURL(server string) string {
 	if !strings.Contains(server, "://") {
 		server = "http://" + server

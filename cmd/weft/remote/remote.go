@@ -1,8 +1,8 @@
 // Package remote is the connection of a command to a server: which server and key it
 // uses, the flags that all such commands have, how answers are printed and lists are
-// gathered, and the words for errors that every command may meet.
+// gathered, and the texts for errors that occur in all commands.
 //
-// It must not know what single commands do.
+// It does not depend on individual commands.
 package remote
 
 import (
@@ -25,23 +25,23 @@ import (
 	"github.com/weftrun/weft/host/client"
 )
 
-// Conn is what a command that talks to a server works with.
+// Conn is the connection of a command to a server.
 type Conn struct {
 	*client.Client
 	Address string // its base URL
-	reach   string // what a command line has to repeat to reach it
-	Tenant  string // that --tenant names
+	reach   string // flags that reach the server again
+	Tenant  string // the tenant of --tenant
 	Key     string // "": none
-	JSON    bool   // answers are for programs
+	JSON    bool   // print answers for programs
 	last    *lastAnswer
 
 	In        io.Reader
 	Out, Errs io.Writer
-	Screen    screen.Terminal // what out is shown on
+	Screen    screen.Terminal // the screen behind out
 }
 
-// Command makes a command one that talks to a server: it gets the flags
-// that all of these have, and runs with the connection.
+// Command turns a command into a command that talks to a server: it adds the common
+// flags, and runs the command with a connection.
 func Command(cmd *cobra.Command, run func(ctx context.Context, r *Conn, args []string) error) *cobra.Command {
 	var server, profile, tenant string
 	var asJSON bool
@@ -67,7 +67,7 @@ func Command(cmd *cobra.Command, run func(ctx context.Context, r *Conn, args []s
 // DefaultServer is the URL of a server with the default address.
 const DefaultServer = "http://" + cli.DefaultAddr
 
-// Connect prepares the connection; it does not call the server yet.
+// Connect prepares the connection; it does not call the server.
 func Connect(cmd *cobra.Command, server, profile, tenant string) (*Conn, error) {
 	to, err := aim(server, profile)
 	if err != nil {
@@ -85,15 +85,15 @@ func Connect(cmd *cobra.Command, server, profile, tenant string) (*Conn, error) 
 	}, nil
 }
 
-// Print writes to the standard output. What is asked for is worth an error if
-// it cannot be written; notes (see note) are not.
+// Print writes to the standard output. Results are important, so it returns write errors,
+// unlike Note.
 func (r *Conn) Print(text string) error {
 	_, err := io.WriteString(r.Out, text)
 	return err
 }
 
-// Done says for people what was done, where the API's answer says nothing: with --json
-// there is no answer to print. It gives nil, the end of a command.
+// Done prints a message for people after a request whose answer is empty. With --json
+// it prints nothing. It returns nil, so that a command can end with it.
 func (r *Conn) Done(format string, args ...any) error {
 	if !r.JSON {
 		r.Note(format, args...)
@@ -106,7 +106,7 @@ func (r *Conn) Note(format string, args ...any) {
 	_, _ = fmt.Fprintf(r.Errs, format+"\n", args...)
 }
 
-// PrintJSON writes a JSON text: laid out on a terminal, else as it is.
+// PrintJSON writes a JSON text: indented on a terminal, otherwise unchanged.
 func (r *Conn) PrintJSON(text []byte) error {
 	if r.Screen.Cols > 0 {
 		return r.Print(screen.PrintableJSON(screen.Indented(text)) + "\n")
@@ -114,16 +114,16 @@ func (r *Conn) PrintJSON(text []byte) error {
 	return r.Print(string(bytes.TrimSpace(text)) + "\n")
 }
 
-// Answer gives the body of the server's last answer, which the next request replaces.
+// Answer returns the body of the server's last answer, which the next request replaces.
 func (r *Conn) Answer() []byte { return bytes.Clone(r.last.body.Bytes()) }
 
-// Header gives the header of the server's last answer; nil: there was none.
+// Header returns the header of the server's last answer; nil if there was none.
 func (r *Conn) Header() http.Header { return r.last.header }
 
-// PrintAnswer writes the server's last answer as it came.
+// PrintAnswer writes the server's last answer unchanged.
 func (r *Conn) PrintAnswer() error { return r.PrintJSON(r.last.body.Bytes()) }
 
-// Hint is a command that the user may want to enter next, for the same server.
+// Hint returns a command that the user may want to enter next, for the same server.
 func (r *Conn) Hint(args ...string) string {
 	line := "weft " + strings.Join(args, " ") + r.reach
 	if r.Tenant != "" && !slices.Contains(args, "--tenant") {
@@ -132,7 +132,7 @@ func (r *Conn) Hint(args ...string) string {
 	return line
 }
 
-// Explain words the errors that every command may meet.
+// Explain explains the errors that occur in all commands.
 func (r *Conn) Explain(err error) error {
 	var known *host.Error
 	switch {
@@ -144,20 +144,20 @@ func (r *Conn) Explain(err error) error {
 		return fmt.Errorf("no server listens at %s: start one with 'weft serve', or name another with --server", r.Address)
 	case host.CodeOf(err) == host.CodeUnauthenticated:
 		if r.Key == "" {
-			return fmt.Errorf("%s asks for a key: 'weft login %s' keeps one, or put it into WEFT_KEY", r.Address, r.Address)
+			return fmt.Errorf("%s needs a key: 'weft login %s' stores one, or put it into WEFT_KEY", r.Address, r.Address)
 		}
-		return fmt.Errorf("%s does not take the key that the command has sent: it is unknown, expired or revoked; 'weft login %s' keeps another, or put it into WEFT_KEY", r.Address, r.Address)
-	case errors.As(err, &known) && err.Error() == known.Message: // nothing was added yet
+		return fmt.Errorf("%s does not accept the key: it is unknown, expired or revoked; 'weft login %s' stores another, or put it into WEFT_KEY", r.Address, r.Address)
+	case errors.As(err, &known) && err.Error() == known.Message: // no explanation was added yet
 		return errors.New(Sentence(known.Message))
 	}
 	return err
 }
 
-// Sentence makes a message of the server the end of an error line.
+// Sentence turns a message of the server into the end of an error line.
 func Sentence(message string) string { return strings.TrimRight(screen.Printable(message), ".\n ") }
 
-// Reworded is the error with another message where it has the code; others
-// stay.
+// Reworded returns the error with another message if it has the code; other errors stay
+// unchanged.
 func Reworded(err error, code host.Code, format string, args ...any) error {
 	if err == nil || host.CodeOf(err) != code {
 		return err
@@ -165,13 +165,13 @@ func Reworded(err error, code host.Code, format string, args ...any) error {
 	return fmt.Errorf(format, args...)
 }
 
-// UnknownRun words the not-found error of a handler or run.
+// UnknownRun explains the not-found error of a handler or run.
 func (r *Conn) UnknownRun(err error, id string) error {
 	return Reworded(err, host.CodeNotFound, "no handler or run %q at %s: %q lists them", id, r.Address, r.Hint("runs"))
 }
 
-// UnknownWorkflow words the not-found error of a workflow, with the names that
-// may have been meant.
+// UnknownWorkflow explains the not-found error of a workflow, with suggestions for a
+// mistyped name.
 func (r *Conn) UnknownWorkflow(ctx context.Context, err error, name string) error {
 	if err == nil || host.CodeOf(err) != host.CodeNotFound {
 		return err
@@ -204,9 +204,9 @@ func (r *Conn) UnknownPlugin(ctx context.Context, err error, name string) error 
 		cli.Meant(name, names, fmt.Sprintf("%q lists them", r.Hint("plugins"))))
 }
 
-// lastAnswer is a transport that keeps a copy of the last answer, so that
-// --json can print it exactly as the server sent it. Streams are not copied:
-// they have no end. Requests come one after the other.
+// lastAnswer is a transport that keeps a copy of the last answer, so that --json can
+// print it exactly as the server sent it. Streams are not copied, because they do not
+// end. Requests are sent one after the other.
 type lastAnswer struct {
 	next   *http.Transport
 	header http.Header
@@ -228,10 +228,11 @@ func (l *lastAnswer) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// CloseIdleConnections is what http.Client's method of that name calls.
+// CloseIdleConnections implements the method that http.Client's CloseIdleConnections
+// calls.
 func (l *lastAnswer) CloseIdleConnections() { l.next.CloseIdleConnections() }
 
-// At is the same for another server, which asks for no key.
+// At returns the same connection for another server, which needs no key.
 func (r *Conn) At(server string) (*Conn, error) {
 	other := *r
 	last := &lastAnswer{next: http.DefaultTransport.(*http.Transport).Clone()}
@@ -248,7 +249,7 @@ func (r *Conn) Concurrent(clients int) (*client.Client, error) {
 	return client.New(r.Address, client.Options{HTTP: &http.Client{Transport: t}, Key: r.Key, Tenant: r.Tenant})
 }
 
-// PrintValue prints what is put together of several answers.
+// PrintValue prints a value that combines several answers.
 func (r *Conn) PrintValue(v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -257,7 +258,7 @@ func (r *Conn) PrintValue(v any) error {
 	return r.PrintJSON(b)
 }
 
-// Working begins to show what a command does.
+// Working starts to show what a command is doing.
 func (r *Conn) Working() *screen.Working {
 	w, ok := r.Errs.(*screen.Working)
 	if !ok {

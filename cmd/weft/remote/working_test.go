@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Elsewhere than on a terminal each phase is a line, and for programs there is none.
+// If the output is not a terminal, each phase is a line; programs get no output.
 func TestWorkingElsewhere(t *testing.T) {
 	var shown strings.Builder
 	r := &Conn{Errs: &shown}

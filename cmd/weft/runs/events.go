@@ -14,11 +14,11 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// quiet is the silence after which the events of a running run count as read:
-// the stream does not say where the past ends.
+// quiet is the silence after which the past events of a running run count as read,
+// because the stream does not say where the past ends.
 const quiet = 500 * time.Millisecond
 
-// errCaughtUp ends a viewer that shows only what is there already.
+// errCaughtUp ends a viewer that shows only past events.
 var errCaughtUp = errors.New("caught up")
 
 // eventsOptions are the flags of `weft events`.
@@ -85,7 +85,7 @@ func parseAfter(text string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < host.StreamFromRun {
-		return 0, cli.Usage("--after %q: it is a sequence number, or now", text)
+		return 0, cli.Usage("--after %q: must be a sequence number, or now", text)
 	}
 	return n, nil
 }
@@ -113,7 +113,7 @@ func (v *eventLines) Patience() time.Duration { return Untold }
 // Close implements Viewer.
 func (v *eventLines) Close() error { return nil }
 
-// untilQuiet ends with errCaughtUp when no more events come.
+// untilQuiet ends with errCaughtUp when no more events arrive.
 type untilQuiet struct{ Viewer }
 
 // Show implements Viewer.

@@ -17,17 +17,17 @@ import (
 	"github.com/weftrun/weft/host/client"
 )
 
-// Viewer shows events of a run as they come. One goroutine uses it.
+// Viewer shows events of a run as they arrive. One goroutine uses it.
 type Viewer interface {
-	// show takes the next events; none when only time has passed.
+	// Show receives the next events; none when only time has passed.
 	Show(events []host.StreamEvent) error
-	// patience is how long to wait for events before show is called without.
+	// Patience is how long to wait for events before Show is called without events.
 	Patience() time.Duration
-	// close leaves what was shown in its last state.
+	// Close leaves the last state on the screen.
 	Close() error
 }
 
-// Untold is how long a viewer waits that shows nothing by itself.
+// Untold is how long a viewer waits if it only shows events.
 const Untold = time.Hour
 
 // Follow shows a handler's events to the end of the run.
@@ -56,8 +56,8 @@ func Follow(ctx context.Context, r *remote.Conn, id string, after int64, interna
 	}
 }
 
-// newViewer chooses how a run is shown that is waited for. All but JSON goes to
-// the standard error, where it is not mixed up with the result.
+// newViewer chooses how to show a run that the command waits for. Everything except JSON
+// goes to the standard error, separate from the result.
 func newViewer(r *remote.Conn, o runOptions, rec client.Record) Viewer {
 	switch {
 	case o.watch && r.JSON:
@@ -71,8 +71,8 @@ func newViewer(r *remote.Conn, o runOptions, rec client.Record) Viewer {
 	}
 }
 
-// questions shows nothing but what asks people for an answer: a command that
-// waits for one without a word looks as if it hung.
+// questions shows only events that ask for an answer: a command that waits for an answer
+// without showing the question looks as if it hung.
 type questions struct {
 	r  *remote.Conn
 	id string
@@ -143,7 +143,7 @@ func (j *jsonLines) Patience() time.Duration { return Untold }
 // Close implements Viewer.
 func (j *jsonLines) Close() error { return nil }
 
-// envelope is a line with an event as the API shows it and its sequence number.
+// envelope returns a line with an event as the API shows it and its sequence number.
 func envelope(e *host.StreamEvent) (string, error) {
 	value, err := abi.ToJSON(e.Body)
 	if err != nil {
@@ -151,7 +151,7 @@ func envelope(e *host.StreamEvent) (string, error) {
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // the API does not, either
+	enc.SetEscapeHTML(false) // like the API
 	err = enc.Encode(struct {
 		Value    json.RawMessage `json:"value"`
 		Name     string          `json:"qualified_name"`

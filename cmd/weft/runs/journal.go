@@ -76,7 +76,7 @@ func addEntry(t *screen.Table, e *client.JournalEntry) {
 	t.Add(position, e.At.Time().Local().Format("15:04:05.000"), e.Kind, step, describeEntry(e))
 }
 
-// describeEntry says in one line what an entry did.
+// describeEntry describes an entry in one line.
 func describeEntry(e *client.JournalEntry) string {
 	var parts []string
 	say := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
@@ -118,7 +118,7 @@ func describeEntry(e *client.JournalEntry) string {
 	return strings.Join(append(parts, outcomeOf(e)...), "; ")
 }
 
-// outcomeOf says how an attempt, or the run, ended by an entry, and what began.
+// outcomeOf says how an attempt, or the run, ended with an entry, and what began.
 func outcomeOf(e *client.JournalEntry) []string {
 	var parts []string
 	say := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }

@@ -12,13 +12,12 @@ import (
 	"github.com/weftrun/weft/host/client"
 )
 
-// liveView shows a run on a terminal as a few lines that are drawn anew: the
-// run, and below it a line for each step. Events of the stream become ordinary
-// lines above it.
+// liveView shows a run on a terminal as a few lines that are redrawn: the run, and below
+// it a line for each step. Events of the stream become ordinary lines above it.
 type liveView struct {
 	r     *remote.Conn
 	out   io.Writer
-	size  func() screen.Terminal // asked for each frame: windows change
+	size  func() screen.Terminal // called for each frame: windows change their size
 	id    string
 	title string
 	now   func() time.Time
@@ -27,7 +26,7 @@ type liveView struct {
 	began    time.Time
 	drawn    time.Time
 	lines    int             // of the frame on the screen
-	buf      strings.Builder // what the next write sends
+	buf      strings.Builder // content of the next write
 	frame    int
 }
 
@@ -85,7 +84,7 @@ func (v *liveView) erase() {
 	}
 }
 
-// draw puts the frame, led by a mark, in the place of the one before.
+// draw replaces the previous frame by a new one, which begins with a mark.
 func (v *liveView) draw(mark string) {
 	v.erase()
 	v.drawn = v.now()
@@ -95,7 +94,7 @@ func (v *liveView) draw(mark string) {
 	for _, step := range v.progress.steps {
 		width = max(width, screen.Width(screen.Printable(step.name)))
 	}
-	width = min(width, on.Cols/2) // the counts are to be seen
+	width = min(width, on.Cols/2) // the counts must stay visible
 	for _, step := range v.progress.steps {
 		name := screen.Cut(screen.Printable(step.name), width)
 		pad := strings.Repeat(" ", width-screen.Width(name))
@@ -106,7 +105,7 @@ func (v *liveView) draw(mark string) {
 		frame = append(frame[:most-1], fmt.Sprintf("  and %d more", rest))
 	}
 	for _, text := range frame {
-		// A line as wide as the terminal could wrap, and count as two.
+		// A line as wide as the terminal could wrap, and occupy two lines.
 		text = screen.Cut(text, on.Cols-1)
 		if rest, ok := strings.CutPrefix(text, mark+" "); ok {
 			text = on.Paint(screen.Cyan, mark) + " " + rest

@@ -83,7 +83,7 @@ var levels = []struct {
 	least int64
 }{{"debug", -4}, {"info", 0}, {"warn", 4}, {"error", 8}}
 
-// parseLevel reads a level; "" is all of them.
+// parseLevel reads a level; "" means all levels.
 func parseLevel(text string) (int64, error) {
 	if text == "" {
 		return -1 << 63, nil
@@ -95,12 +95,13 @@ func parseLevel(text string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return 0, cli.Usage("--level %q: it is debug, info, warn, error, or a number", text)
+		return 0, cli.Usage("--level %q: must be debug, info, warn, error, or a number", text)
 	}
 	return n, nil
 }
 
-// levelName shows a level: the name of the next lower one, and how far it is above.
+// levelName shows a level: the name of the next lower named level, and the difference to
+// it.
 func levelName(level int64) string {
 	name, above := "DEBUG", level-levels[0].least
 	for _, l := range levels {
@@ -114,7 +115,7 @@ func levelName(level int64) string {
 	return fmt.Sprintf("%s%+d", name, above)
 }
 
-// logLine is a message with where it comes from, as --json prints it.
+// logLine is a message with its origin, as --json prints it.
 type logLine struct {
 	Time       time.Time       `json:"time"`
 	Level      int64           `json:"level"`
@@ -134,7 +135,7 @@ type logView struct {
 	r     *remote.Conn
 	least int64
 	since time.Time
-	named bool // with the handler
+	named bool // show the handler
 }
 
 func (o *logsOptions) view(r *remote.Conn, now time.Time) (*logView, error) {
@@ -144,7 +145,7 @@ func (o *logsOptions) view(r *remote.Conn, now time.Time) (*logView, error) {
 		return nil, err
 	}
 	if o.runs < 1 || o.runs > remote.MaxPage {
-		return nil, cli.Usage("--runs %d: it is a number from 1 to %d", o.runs, remote.MaxPage)
+		return nil, cli.Usage("--runs %d: must be a number from 1 to %d", o.runs, remote.MaxPage)
 	}
 	v.since, err = parseSince(o.since, now)
 	return v, err
@@ -189,8 +190,8 @@ func (v *logView) line(l *logLine) (string, error) {
 	return strings.Join(parts, screen.Gap), nil
 }
 
-// logPage is how many entries of a journal are read at once: the last page is read
-// again when something may have followed.
+// logPage is how many entries of a journal are read at once. The last page is read again
+// when entries may have been added.
 const logPage = 200
 
 // logReader reads the messages of one run, each once.
@@ -198,10 +199,10 @@ type logReader struct {
 	view   *logView
 	run    *client.Record
 	cursor string // of the last page that was read
-	last   uint64 // entry up to which all was shown
+	last   uint64 // all entries up to this one were shown
 }
 
-// read hands on what has not been handed on yet, up to the journal's end.
+// read passes on the messages that it has not passed on yet, up to the journal's end.
 func (l *logReader) read(ctx context.Context, r *remote.Conn, show func([]logLine) error) error {
 	for {
 		page, err := r.Journal(ctx, l.run.RunID, l.cursor, logPage)
@@ -227,7 +228,7 @@ func (l *logReader) read(ctx context.Context, r *remote.Conn, show func([]logLin
 	}
 }
 
-// lines are the messages of an entry that are to be shown.
+// lines returns the messages of an entry that the view shows.
 func (l *logReader) lines(e *client.JournalEntry) (lines []logLine) {
 	for _, m := range e.Logs {
 		at := m.At.Time().UTC()
@@ -243,8 +244,7 @@ func (l *logReader) lines(e *client.JournalEntry) (lines []logLine) {
 	return lines
 }
 
-// workflowLogs shows what the newest runs of a workflow have logged, in the order of
-// time.
+// workflowLogs shows the messages of the newest runs of a workflow, in the order of time.
 func workflowLogs(ctx context.Context, r *remote.Conn, o logsOptions, v *logView) error {
 	page, err := r.List(ctx, client.ListQuery{Workflows: []string{o.workflow}, Since: v.since, Limit: o.runs})
 	if err != nil {

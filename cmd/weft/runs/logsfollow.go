@@ -11,22 +11,24 @@ import (
 	"github.com/weftrun/weft/host/client"
 )
 
-// How a run's messages are followed: what is looked for without any sign, and how long
-// a server may be away.
+// How a run's messages are followed: how often the journal is read without a sign, and
+// how long to wait before reconnecting.
 const (
 	logPatience = 2 * time.Second
 	logRetry    = 500 * time.Millisecond
 )
 
-// followLogs shows a run's messages until it ends. The run's events are the sign that
-// there may be more; what is shown comes from the journal alone, by the positions of
-// its entries, so that no lost connection loses or repeats any.
+// followLogs shows a run's messages until the run ends. The run's events are the sign
+// that there may be new messages. The messages themselves come only from the journal, by
+// the positions of its entries, so that a lost connection neither loses nor repeats a
+// message.
 func followLogs(ctx context.Context, r *remote.Conn, id string, v *logView) error {
 	run, err := r.Get(ctx, id)
 	if err != nil {
 		return r.UnknownRun(err, id)
 	}
-	// Of its own, as the other one keeps the last answer for one user at a time.
+	// A client of its own, because the other client keeps the last answer for one user at
+	// a time.
 	signs, err := client.New(r.Address, client.Options{Key: r.Key, Tenant: r.Tenant})
 	if err != nil {
 		return err
@@ -52,8 +54,8 @@ func followLogs(ctx context.Context, r *remote.Conn, id string, v *logView) erro
 	}
 }
 
-// untilLost shows messages until the run is over, or a connection is lost. It gives no
-// error if it has shown all there was before that.
+// untilLost shows messages until the run is over, or the connection is lost. If it has
+// shown all existing messages before that, it returns no error.
 func (l *logReader) untilLost(ctx context.Context, r *remote.Conn, signs *client.Client) (over bool, err error) {
 	stream, err := signs.Events(ctx, l.run.HandlerID, host.StreamFromNow, true)
 	if err != nil {
@@ -61,7 +63,8 @@ func (l *logReader) untilLost(ctx context.Context, r *remote.Conn, signs *client
 	}
 	defer stream.Close()
 	for caughtUp := false; ; caughtUp = true {
-		// The run's state is read before its journal: an end that it shows is in there.
+		// Read the run's state before its journal: the journal then contains the end of
+		// an ended run.
 		now, err := r.Get(ctx, l.run.RunID)
 		if err == nil {
 			err = l.read(ctx, r, l.view.print)
@@ -77,15 +80,15 @@ func (l *logReader) untilLost(ctx context.Context, r *remote.Conn, signs *client
 		_, err = stream.Next(ctx, logPatience)
 		switch {
 		case errors.Is(err, io.EOF), host.CodeOf(err) == host.CodeUnavailable:
-			return false, nil // of the handler; the run itself says whether it is over
+			return false, nil // of the handler; the run's own status says whether the run is over
 		case err != nil:
 			return false, err
 		}
 	}
 }
 
-// endless follows without signs where there are none to be had, as of a handler that is
-// gone.
+// endless shows the messages of a run whose events cannot be read, for example because
+// its handler is gone.
 func (l *logReader) endless(ctx context.Context, r *remote.Conn, cause error) (over bool, err error) {
 	if host.CodeOf(cause) != host.CodeNotFound {
 		return false, cause

@@ -9,11 +9,11 @@ import (
 	"github.com/weftrun/weft/host/client"
 )
 
-// patience is how long 'weft run' goes on asking a server that has too much to do.
+// patience is how long 'weft run' retries a server that is overloaded.
 const patience = 2 * time.Minute
 
-// patientStart starts a run. While the server has too much to do, and has done nothing
-// of the request, it waits for as long as the server says and tries again.
+// patientStart starts a run. While the server is overloaded, and the request has had no
+// effect, it waits for as long as the server says and tries again.
 func patientStart(ctx context.Context, r *remote.Conn, req client.StartRequest) (client.Record, error) {
 	waited := time.Duration(0)
 	for {

@@ -15,7 +15,7 @@ import (
 	"github.com/weftrun/weft/host/client"
 )
 
-// busyServer answers starts with 503 and a Retry-After so many times, then as a server does.
+// busyServer answers the first starts with 503 and a Retry-After, then normally.
 type busyServer struct {
 	refusals, after int
 	starts          []time.Time
@@ -40,7 +40,7 @@ func (b *busyServer) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// 'weft run' waits for as long as a server with too much to do says, says so, and gives up
+// 'weft run' waits for as long as an overloaded server says, reports this, and gives up
 // after two minutes.
 func TestRunIsPatient(t *testing.T) {
 	for _, tt := range []struct {

@@ -61,7 +61,7 @@ With --all, retry every handler whose latest run failed, or with --blocked, is b
 		case len(args) == 0:
 			return cli.Usage("which run? weft retry ID, or --all for all that failed ('weft runs --status failed' lists them)")
 		case o.dry || o.blocked || o.code != "" || len(o.workflows) > 0 || o.since != "":
-			return cli.Usage("--code, --workflow, --since, --blocked and --dry-run go with --all")
+			return cli.Usage("--code, --workflow, --since, --blocked and --dry-run need --all")
 		}
 		return retryOne(ctx, r, args[0], o.newest)
 	})
@@ -81,7 +81,7 @@ func retryOne(ctx context.Context, r *remote.Conn, id string, newest bool) error
 	return r.Print(rec.HandlerID + "\n")
 }
 
-// noteAnew says what was under way elsewhere and is begun again.
+// noteAnew lists the active work in other places that was started again.
 func noteAnew(r *remote.Conn, anew []host.Renewed) {
 	for _, a := range anew {
 		if a.Kind == host.RenewedResource {
@@ -92,8 +92,8 @@ func noteAnew(r *remote.Conn, anew []host.Renewed) {
 	}
 }
 
-// retryAll retries page after page. The list is read to its end before the first is
-// retried: what goes on would change it.
+// retryAll retries runs page by page. It reads the whole list before it retries the first
+// run, because retried runs would change the list.
 func retryAll(ctx context.Context, r *remote.Conn, o *retryOptions) error {
 	since, err := parseSince(o.since, time.Now())
 	if err != nil {
@@ -126,7 +126,7 @@ func retryAll(ctx context.Context, r *remote.Conn, o *retryOptions) error {
 	return retryEach(r, ctx, found, o.newest)
 }
 
-// retried is what came of retrying a run, for programs.
+// retried is the result of retrying a run, for programs.
 type retried struct {
 	HandlerID string `json:"handler_id"`
 	RunID     string `json:"run_id,omitempty"`
@@ -150,7 +150,7 @@ func retryEach(r *remote.Conn, ctx context.Context, found []client.Record, newes
 				}
 			}
 		case !errors.As(err, &known) || known.Code == host.CodeUnavailable:
-			return err // the others would fare alike
+			return err // the other runs would fail in the same way
 		default:
 			failed++
 			out = append(out, retried{HandlerID: id, Error: known.Message, Code: string(known.Code)})

@@ -1,7 +1,7 @@
 // Package runs has the commands that start, show and steer runs, sessions and their
 // state, and the views of a run in progress.
 //
-// It must not know how plugins get to a server.
+// It does not depend on how plugins get to a server.
 package runs
 
 import (
@@ -71,17 +71,17 @@ line is wrong; 3 it failed, was cancelled or took longer than --timeout.`,
 	f.DurationVar(&o.timeout, "timeout", 0, "stop waiting after this `TIME`, such as 30s; the run continues (default: never)")
 	return remote.Command(cmd, func(ctx context.Context, r *remote.Conn, args []string) error {
 		if o.noWait && (o.watch || o.timeout > 0) {
-			return cli.Usage("--no-wait does not go with --watch and --timeout, which wait")
+			return cli.Usage("--no-wait cannot be combined with --watch or --timeout")
 		}
 		switch host.OnBusy(o.onBusy) {
 		case "", host.OnBusyShare, host.OnBusyQueue, host.OnBusyReject:
 			return start(ctx, r, o, args[0], args[1:])
 		}
-		return cli.Usage("--on-busy %q: it is share, queue or reject", o.onBusy)
+		return cli.Usage("--on-busy %q: must be share, queue or reject", o.onBusy)
 	})
 }
 
-// start starts a run and, if that is wanted, sees it to its end.
+// start starts a run and waits for its end if the options say so.
 func start(ctx context.Context, r *remote.Conn, o runOptions, workflow string, args []string) error {
 	event, err := input.Start(ctx, r, o.sources, workflow, args)
 	if err != nil {
@@ -91,7 +91,7 @@ func start(ctx context.Context, r *remote.Conn, o runOptions, workflow string, a
 	if err != nil {
 		return err
 	}
-	// It is started without waiting, so that its id is known whatever happens.
+	// Start the run without waiting, so that its id is known whatever happens.
 	rec, err := patientStart(ctx, r, client.StartRequest{
 		Workflow: workflow, Event: event, HandlerID: o.handler, SessionID: o.session, OnBusy: host.OnBusy(o.onBusy), Snapshot: from,
 	})
@@ -117,7 +117,7 @@ func start(ctx context.Context, r *remote.Conn, o runOptions, workflow string, a
 	return outcome(r, ended)
 }
 
-// RefusedStart words why a run was not started.
+// RefusedStart explains why a run was not started.
 func RefusedStart(ctx context.Context, r *remote.Conn, err error, workflow string) error {
 	if host.CodeOf(err) == host.CodeInvalidArgument {
 		return fmt.Errorf("%s; %q shows what it takes", remote.Sentence(host.MessageOf(err)), r.Hint("workflows", workflow))
@@ -125,7 +125,7 @@ func RefusedStart(ctx context.Context, r *remote.Conn, err error, workflow strin
 	return r.UnknownWorkflow(ctx, err, workflow)
 }
 
-// started tells of a run that is not waited for.
+// started reports a run that the command does not wait for.
 func started(r *remote.Conn, rec client.Record) error {
 	if r.JSON {
 		return r.PrintJSON(rec.JSON)
@@ -134,7 +134,7 @@ func started(r *remote.Conn, rec client.Record) error {
 	return r.Print(rec.HandlerID + "\n")
 }
 
-// leftGoing says what to do about a run that is not watched any more.
+// leftGoing says what to do about a run that is no longer watched.
 func leftGoing(r *remote.Conn, err error, id string, timeout time.Duration) error {
 	goesOn := fmt.Sprintf("the run continues: %q follows it, %q cancels it", r.Hint("events", id, "--follow"), r.Hint("cancel", id))
 	switch {
@@ -148,7 +148,7 @@ func leftGoing(r *remote.Conn, err error, id string, timeout time.Duration) erro
 	return fmt.Errorf("%w; perhaps %s", r.Explain(err), goesOn)
 }
 
-// outcome prints the result of a run that has ended, or says why there is none.
+// outcome prints the result of a run that has ended, or says why it has none.
 func outcome(r *remote.Conn, rec client.Record) error {
 	if r.JSON {
 		if err := r.PrintJSON(rec.JSON); err != nil {
@@ -173,14 +173,14 @@ func outcome(r *remote.Conn, rec client.Record) error {
 	return nil
 }
 
-// ending says how a run ended that did not complete.
+// ending returns an error that says how a run ended without completing.
 func ending(rec client.Record) error {
 	text := fmt.Sprintf("%s %s", rec.HandlerID, rec.Status)
 	switch rec.Status {
 	case host.StatusCancelled:
 		text = rec.HandlerID + " was cancelled"
 	case host.StatusRunning:
-		text = rec.HandlerID + " has not ended" // its stream has, which should not be
+		text = rec.HandlerID + " has not ended" // its stream has ended, which should not happen
 	}
 	if rec.Error != "" && rec.Status == host.StatusFailed {
 		if in := failedIn(rec); in != "" {
@@ -194,8 +194,8 @@ func ending(rec client.Record) error {
 	return errors.New(text)
 }
 
-// ResultOf gives the result that a stop event carries as JSON: the result of a
-// base one, all fields of any other.
+// ResultOf returns the result of a stop event as JSON: the result of the base stop event,
+// or all fields of any other.
 func ResultOf(e *host.StreamEvent) ([]byte, error) {
 	if e == nil {
 		return []byte("null"), nil

@@ -58,7 +58,7 @@ the beginning of words. Punctuation is ignored.`,
 	f.StringVar(&o.code, "code", "", "runs that failed with this error `CODE`, such as timeout or trap")
 	f.StringVar(&o.since, "since", "", "runs that changed in the last `TIME`, such as 90m or 7d, or since a time such as 2026-11-21T09:00:00Z")
 	f.StringVar(&o.search, "search", "", "ended runs whose error or result has all words of this `TEXT`; WORD* matches the beginning of a word")
-	f.BoolVar(&o.blocked, "blocked", false, "runs that cannot go on without help")
+	f.BoolVar(&o.blocked, "blocked", false, "runs that cannot continue without help")
 	o.Flags(f)
 	return remote.Command(cmd, func(ctx context.Context, r *remote.Conn, _ []string) error { return listRuns(ctx, r, o, time.Now()) })
 }
@@ -79,7 +79,7 @@ func listRuns(ctx context.Context, r *remote.Conn, o listOptions, now time.Time)
 	return runList(now).Print(r, &o.PageOptions, list, next)
 }
 
-// runList shows records of runs.
+// runList formats a list of runs.
 func runList(now time.Time) remote.List[client.Record] {
 	return remote.List[client.Record]{
 		Name: "handlers", None: "no runs",
@@ -98,7 +98,7 @@ func (o *listOptions) query(now time.Time) (client.ListQuery, error) {
 		switch host.Status(s) {
 		case host.StatusRunning, host.StatusCompleted, host.StatusFailed, host.StatusCancelled:
 		default:
-			return q, cli.Usage("--status %q: it is running, completed, failed or cancelled", s)
+			return q, cli.Usage("--status %q: must be running, completed, failed or cancelled", s)
 		}
 	}
 	err := o.Check()
@@ -109,8 +109,7 @@ func (o *listOptions) query(now time.Time) (client.ListQuery, error) {
 	return q, err
 }
 
-// parseSince reads a point in time, or how long it is past; "" is the zero
-// time.
+// parseSince reads a point in time, or a duration before now; "" is the zero time.
 func parseSince(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -127,7 +126,7 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 		d = time.Duration(n) * 24 * time.Hour
 	}
 	if err != nil || d < 0 {
-		return time.Time{}, cli.Usage("--since %q: it is a time like 90m, 24h or 7d, or a point in time like 2026-11-21T09:00:00Z", text)
+		return time.Time{}, cli.Usage("--since %q: must be a time like 90m, 24h or 7d, or a point in time like 2026-11-21T09:00:00Z", text)
 	}
 	return now.Add(-d), nil
 }
@@ -144,7 +143,7 @@ func runTable(records []client.Record, now time.Time) *screen.Table {
 	return t
 }
 
-// statusOf shows a run's status, with what holds up a running one.
+// statusOf describes a run's status, and why a running run does not continue.
 func statusOf(run *host.Run) string {
 	switch {
 	case run.Blocked != nil:
@@ -164,7 +163,7 @@ func lasted(run *host.Run, now time.Time) string {
 	return screen.Span(time.Duration(end - run.Started))
 }
 
-// complaint is what is wrong with a run, if anything is.
+// complaint describes the problem of a run, if it has one.
 func complaint(run *host.Run) string {
 	if run.Blocked != nil {
 		return run.Blocked.Message

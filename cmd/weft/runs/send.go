@@ -56,7 +56,7 @@ event, or that the run keeps it for a later wait.`,
 	})
 }
 
-// delivered says what became of a sent event.
+// delivered says what happened to a sent event.
 func delivered(d *host.Delivery) string {
 	steps := strings.Join(d.To, ", ")
 	switch d.How {
@@ -104,12 +104,12 @@ func sentEvent(ctx context.Context, r *remote.Conn, o sendOptions, id, eventType
 	return input.Event(fields, s)
 }
 
-// schemaOf gives the schema of an event type; nil if the workflow has no such
-// type any more or says nothing about it.
+// schemaOf returns the schema of an event type; nil if the workflow no longer has the
+// type or does not describe it.
 func schemaOf(ctx context.Context, r *remote.Conn, workflow, eventType string) (*input.Schema, error) {
 	info, err := r.Workflow(ctx, workflow)
 	if host.CodeOf(err) == host.CodeNotFound {
-		return nil, nil // its plugin may be gone, the run is not
+		return nil, nil // the plugin may be gone while the run exists
 	}
 	if err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ Its steps are replayed to where they were.`,
 	})
 }
 
-// steered says what was done to a run.
+// steered says what was done with a run.
 func steered(r *remote.Conn, err error, id, what string) error {
 	switch {
 	case host.CodeOf(err) == host.CodeNotFound:
@@ -205,8 +205,8 @@ unless it worked in a named session. The run may have ended or not.`,
 	})
 }
 
-// notCancelled words the not-found error of a cancel, which also says that a
-// run has ended already.
+// notCancelled explains the not-found error of a cancel, which also occurs if the run has
+// already ended.
 func notCancelled(ctx context.Context, r *remote.Conn, err error, id string) error {
 	if host.CodeOf(err) != host.CodeNotFound {
 		return err

@@ -98,14 +98,14 @@ load, it is quarantined again and the command prints the reason.`,
 	})
 }
 
-// unknownSession words the not-found error of a session.
+// unknownSession explains the not-found error of a session.
 func unknownSession(r *remote.Conn, err error, id string) error {
 	return remote.Reworded(err, host.CodeNotFound, "no session %q at %s: %q lists them", id, r.Address, r.Hint("sessions"))
 }
 
 func listSessions(ctx context.Context, r *remote.Conn, o sessionOptions) error {
 	if o.limit < 1 || o.limit > remote.MaxPage {
-		return cli.Usage("--limit %d: it is a number from 1 to %d; --all lists all there are", o.limit, remote.MaxPage)
+		return cli.Usage("--limit %d: must be a number from 1 to %d; --all lists everything", o.limit, remote.MaxPage)
 	}
 	if o.all {
 		o.limit = remote.MaxPage
@@ -140,7 +140,7 @@ func listSessions(ctx context.Context, r *remote.Conn, o sessionOptions) error {
 	return nil
 }
 
-// sessionListing joins the sessions of several pages to one answer of the API's form.
+// sessionListing joins the sessions of several pages into one answer in the API's form.
 func sessionListing(list []client.Session) []byte {
 	var b bytes.Buffer
 	b.WriteString(`{"sessions":[`)
@@ -165,7 +165,7 @@ func sessionTable(list []client.Session, now time.Time) *screen.Table {
 	return t
 }
 
-// agoOf is ago of a time in Unix nanoseconds that may not be known.
+// agoOf is ago for a time in Unix nanoseconds that may be unknown.
 func agoOf(at int64, now time.Time) string {
 	if at == 0 {
 		return "-"

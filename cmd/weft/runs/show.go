@@ -92,18 +92,18 @@ func recordSheet(rec client.Record, now time.Time) *screen.Sheet {
 	return s
 }
 
-// failedIn names the step that failed, and which attempt of it; "" for none.
+// failedIn names the step that failed, and its attempt; "" if no step failed.
 func failedIn(rec client.Record) string {
 	switch {
 	case rec.ErrorStep == "":
 		return ""
-	case rec.ErrorAttempt == 0: // the run's own failure, at which these steps were at work
+	case rec.ErrorAttempt == 0: // the run itself failed while these steps were running
 		return "step " + rec.ErrorStep
 	}
 	return fmt.Sprintf("step %s, attempt %d", rec.ErrorStep, rec.ErrorAttempt)
 }
 
-// waiting says what a run waits for.
+// waiting lists what a run waits for.
 func waiting(all []host.Waiting) []string {
 	var list []string
 	for _, w := range all {

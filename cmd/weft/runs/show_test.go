@@ -79,7 +79,7 @@ func TestRecordShowsWhatTheRunWaitsFor(t *testing.T) {
 }
 
 // A failed run is shown with the step, the attempt and what to do; a run that timed out
-// with the steps that were at work.
+// with the steps that were running.
 func TestRecordShowsWhereTheRunFailed(t *testing.T) {
 	rec := client.Record{Remedy: "Do less.", Run: host.Run{
 		HandlerID: "h", Status: host.StatusFailed, Error: "too much", ErrorCode: "fuel_exhausted", ErrorStep: "charge", ErrorAttempt: 3}}
@@ -98,7 +98,7 @@ func TestRecordShowsWhereTheRunFailed(t *testing.T) {
 	}
 }
 
-// A blocked run is shown with why it is, and what to do.
+// A blocked run is shown with the reason, and what to do.
 func TestRecordShowsWhatToDoAboutABlockedRun(t *testing.T) {
 	text := recordSheet(client.Record{Remedy: "Repair it.", Run: host.Run{
 		HandlerID: "h", Status: host.StatusRunning, Blocked: &host.Blocked{Code: "host_error", Message: "no module"}}}, now).Render("")
@@ -109,8 +109,8 @@ func TestRecordShowsWhatToDoAboutABlockedRun(t *testing.T) {
 	}
 }
 
-// Colours change nothing but colours: each status that a run can have has its own, and
-// text of others brings in none.
+// Colours change only the look: each status of a run has its own colour, and text from
+// users cannot add colours.
 func TestColoursOfTables(t *testing.T) {
 	records := []client.Record{
 		{Run: host.Run{HandlerID: "h1", Workflow: "w", Status: host.StatusFailed, Error: "\x1b[32mno"}},

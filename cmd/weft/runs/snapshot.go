@@ -40,7 +40,7 @@ The snapshot is JSON. It contains all data that the run was given: keep it confi
 	})
 }
 
-// readSnapshot reads a snapshot from a file; nil if none is named.
+// readSnapshot reads a snapshot from a file; nil if no file is named.
 func readSnapshot(path string) (json.RawMessage, error) {
 	if path == "" {
 		return nil, nil

@@ -32,7 +32,7 @@ session: an edit that breaks one is refused, and changes nothing.`,
 	return cmd
 }
 
-// knownState is the argument check: what is left is no command.
+// knownState is the argument check: a remaining argument is an unknown command.
 func knownState(_ *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return cli.Usage("unknown command %q: %s", args[0], cli.Meant(args[0], []string{"get", "set"}, "it is get or set"))
@@ -143,7 +143,7 @@ func setState(ctx context.Context, r *remote.Conn, o *setOptions, session string
 	return r.PrintJSON(v.JSON)
 }
 
-// edits are what the arguments and --unset say.
+// edits returns the edits of the arguments and --unset.
 func (o *setOptions) edits(args []string) ([]abi.Edit, error) {
 	fields, err := input.Parse(args)
 	if err != nil {
@@ -181,7 +181,7 @@ func readJSON(r *remote.Conn, ctx context.Context, path string) (json.RawMessage
 
 func replaceState(ctx context.Context, r *remote.Conn, o *setOptions, session string) error {
 	if o.key != "" {
-		return cli.Usage("--key does not go with --replace, which may be sent again anyway")
+		return cli.Usage("--key cannot be combined with --replace, which can be repeated anyway")
 	}
 	text, err := readJSON(r, ctx, o.replace)
 	if err != nil {

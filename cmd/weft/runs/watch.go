@@ -13,7 +13,7 @@ import (
 	"github.com/weftrun/weft/host/client"
 )
 
-// stepCount is how far a step is.
+// stepCount counts the invocations of a step.
 type stepCount struct {
 	name    string
 	queued  int
@@ -21,7 +21,7 @@ type stepCount struct {
 	done    int
 }
 
-// String counts the invocations by what they do.
+// String lists the counts by state.
 func (s *stepCount) String() string {
 	var parts []string
 	for _, p := range []struct {
@@ -41,8 +41,8 @@ type progress struct {
 	byID  map[string]*stepCount
 }
 
-// apply takes a change of a step's state. It returns the step, and whether it
-// is the first change of the step; nil for events that are not such a change.
+// apply processes a change of a step's state. It returns the step, and whether it is the
+// first change of the step; nil for other events.
 func (p *progress) apply(e *host.StreamEvent) (step *stepCount, first bool) {
 	if e.Type != abi.TypeStepStateChanged || !e.Internal {
 		return nil, false
@@ -68,7 +68,7 @@ func (p *progress) apply(e *host.StreamEvent) (step *stepCount, first bool) {
 	case "preparing":
 		step.queued++
 	case "running":
-		// Whoever is queued comes first, so one of them it is.
+		// Queued invocations run first, so this is one of them.
 		step.queued = max(step.queued-1, 0)
 		step.running++
 	case "not_running":
@@ -78,18 +78,18 @@ func (p *progress) apply(e *host.StreamEvent) (step *stepCount, first bool) {
 	return step, first
 }
 
-// plainEvery is how often the plain view tells of steps that go on.
+// plainEvery is how often the plain view reports the progress of steps.
 const plainEvery = time.Second
 
-// plainView shows a run as lines: each step when it first runs, at most once a
-// second how far those are that went on, and their counts at the end.
+// plainView shows a run as lines: each step when it first runs, the progress of steps at
+// most once a second, and their counts at the end.
 type plainView struct {
 	r        *remote.Conn
 	id       string
 	now      func() time.Time
 	progress progress
 	told     time.Time             // when counts were last shown
-	changed  map[*stepCount]string // since then, with what was shown
+	changed  map[*stepCount]string // steps that changed since then, with the text that was shown
 }
 
 func newPlainView(r *remote.Conn, rec client.Record) *plainView {
@@ -140,7 +140,7 @@ func (v *plainView) Close() error {
 	return nil
 }
 
-// showEvent shows an event of the stream, and how to answer it if it asks.
+// showEvent shows an event of the stream, and how to answer it if it asks for an answer.
 func showEvent(r *remote.Conn, id string, e *host.StreamEvent, line func(string, ...any)) error {
 	text, err := EventLine(e)
 	if err != nil {

@@ -31,7 +31,7 @@ func event(t *testing.T, e host.StreamEvent, fields map[string]any) host.StreamE
 	return e
 }
 
-// aRemote is a remote for views: what they show comes to the builder.
+// aRemote returns a connection for views, whose output goes to the builder.
 func aRemote() (*remote.Conn, *strings.Builder) {
 	var shown strings.Builder
 	return &remote.Conn{Address: remote.DefaultServer, Errs: &shown, Out: &shown}, &shown
@@ -106,8 +106,7 @@ step b: 2 done
 	}
 }
 
-// TestLiveView plays what the view writes on a screen and looks at what is
-// left there.
+// TestLiveView plays the output of the view on a screen and checks the final content.
 func TestLiveView(t *testing.T) {
 	r, shown := aRemote()
 	v := newLiveView(r, client.Record{Run: host.Run{Workflow: "w", HandlerID: "h"}})
@@ -140,7 +139,7 @@ func TestLiveView(t *testing.T) {
 	}
 }
 
-// screenOf is a terminal that knows just what the view may use.
+// screenOf emulates a terminal with only the sequences that the view may use.
 func screenOf(t *testing.T, written string) string {
 	t.Helper()
 	var lines []string

@@ -11,16 +11,16 @@ import (
 	"io/fs"
 )
 
-// packed holds go.mod and the folder sdk of a project in Go, twice: go.tar.gz, if
-// 'make build' made the program, is of the same sources as the program, and
-// release.tar.gz is that of the last release, for programs that 'go install' makes. The
-// SDK's tests run the server's own engine, and a go:embed reaches neither other modules
-// nor what they depend on, so that .ci/pack-sdk gathers them.
+// packed holds go.mod and the folder sdk of a project in Go, in two versions. If 'make
+// build' made the program, go.tar.gz has the same sources as the program. release.tar.gz
+// has the sources of the last release, for programs that 'go install' makes. The SDK's
+// tests run the server's own engine, and go:embed reaches neither other modules nor their
+// dependencies, so .ci/pack-sdk collects the files.
 //
 //go:embed packed
 var packed embed.FS
 
-// ErrNotPacked is the error of a program that was built without the SDK for Go.
+// ErrNotPacked is returned by a program that was built without the SDK for Go.
 var ErrNotPacked = errors.New("this weft was built without the SDK for Go: build it with 'make build', or install a release")
 
 // addPacked adds go.mod and the folder sdk of a project in Go.

@@ -1,7 +1,7 @@
-// Package scaffold writes the files of a new project: a plugin that builds as it
-// stands, without a network, as the SDK is in it.
+// Package scaffold writes the files of a new project: a plugin that builds without
+// changes and without a network, because the project contains the SDK.
 //
-// It must not know how a plugin is compiled, nor talk to people or servers.
+// It does not depend on how a plugin is compiled, and does not talk to people or servers.
 package scaffold
 
 import (
@@ -15,49 +15,49 @@ import (
 	"slices"
 	"strings"
 
+	jssdk "github.com/weftrun/weft/sdk-guest/js/sdk"
 	rustsdk "github.com/weftrun/weft/sdk-guest/rust"
 )
 
 //go:embed templates
 var templates embed.FS
 
-// Languages are those that a project can be written in. Go and TinyGo are two
-// compilers of the same sources.
-var Languages = []string{"go", "tinygo", "rust"}
+// Languages are the languages of a project. Go and TinyGo are two compilers of the same
+// sources.
+var Languages = []string{"go", "tinygo", "rust", "ts", "js"}
 
-// languageNames are their names for people.
-var languageNames = map[string]string{"go": "Go", "tinygo": "Go (compiled by TinyGo)", "rust": "Rust"}
+// languageNames are the languages' names for people.
+var languageNames = map[string]string{"go": "Go", "tinygo": "Go (compiled by TinyGo)", "rust": "Rust", "ts": "TypeScript", "js": "JavaScript"}
 
 // Template is a workflow to begin with.
 type Template struct {
 	Name    string
 	Summary string // a sentence without a full stop
-	Start   string // the fields of a start event, as a command line takes them
+	Start   string // the fields of a start event, in the form of the command line
 }
 
 // Templates lists the templates, simplest first.
 var Templates = []Template{
-	{"minimal", "two steps that greet somebody, and a state that counts", "name=Ada"},
-	{"fan-out", "a list whose items are worked on side by side, and put together", `items='["milk", "bread"]'`},
-	{"human-in-the-loop", "a step that asks somebody and waits for the answer", "item=desk"},
-	{"chat", "a conversation that a session remembers, with a reply that is streamed", "--session mine message=hello"},
-	{"retry", "a call that fails now and then, its retries, and what is done when they fail too", "fail_times=2"},
-	{"flow", "functions, and a flow over them in YAML: a router, a condition, a state", "--session mine input='milk is out'"},
+	{"minimal", "two steps that make a greeting, and a state that counts", "name=Ada"},
+	{"fan-out", "a list whose items are processed concurrently and combined", `items='["milk", "bread"]'`},
+	{"human-in-the-loop", "a step that asks a person and waits for the answer", "item=desk"},
+	{"chat", "a conversation that the session keeps, with a streamed reply", "--session mine message=hello"},
+	{"retry", "a call that sometimes fails, its retries, and a fallback", "fail_times=2"},
+	{"flow", "functions, and a flow in YAML that calls them: a router, a condition, a state", "--session mine input='milk is out'"},
 }
 
-// Project says what to make.
+// Project describes a project to write.
 type Project struct {
-	Name     string // also of the workflow; see [CheckName]
+	Name     string // also the name of the workflow; see [CheckName]
 	Language string // one of Languages
 	Template string // the name of one of Templates
-	Version  string // of the program that makes it; "": dev
+	Version  string // of the program that writes the project; "": dev
 }
 
-// MaxName is how many bytes the name of a project has at most.
+// MaxName is the largest length of a project's name, in bytes.
 const MaxName = 60
 
-// reserved names are those that a compiler does not take, or takes for something
-// else.
+// reserved are names that a compiler does not accept, or that have another meaning.
 var reserved = strings.Fields(`
 	alloc cmd core internal main proc-macro proc-macro2 quote sdk serde std syn test testdata unicode-ident
 	vendor weft weft-macros
@@ -65,9 +65,9 @@ var reserved = strings.Fields(`
 	move mut pub ref return self static struct super trait true type unsafe use where while
 	abstract become box do final gen macro override priv try typeof unsized virtual yield`)
 
-// CheckName says what is wrong with the name of a project, or nil. A name becomes
-// that of a workflow, a module, a crate and a file: letters from a to z, digits and
-// '-', beginning with a letter.
+// CheckName says what is wrong with the name of a project, or returns nil. The name also
+// becomes the name of a workflow, a module, a crate and a file: letters from a to z,
+// digits and '-', beginning with a letter.
 func CheckName(name string) error {
 	switch {
 	case name == "":
@@ -75,18 +75,18 @@ func CheckName(name string) error {
 	case len(name) > MaxName:
 		return fmt.Errorf("the name is longer than %d characters", MaxName)
 	case slices.Contains(reserved, name):
-		return fmt.Errorf("%q means something else to a compiler: choose another name, such as my-%s", name, name)
+		return fmt.Errorf("%q has another meaning for a compiler: choose another name, such as my-%s", name, name)
 	}
 	for i, r := range name {
 		letter := r >= 'a' && r <= 'z'
 		if !letter && (i == 0 || (r < '0' || r > '9') && r != '-') || r == '-' && i == len(name)-1 {
-			return fmt.Errorf("%q is not a name for a project: use small letters, digits and '-', beginning with a letter%s", name, better(name))
+			return fmt.Errorf("%q is not a valid name for a project: use small letters, digits and '-', beginning with a letter%s", name, better(name))
 		}
 	}
 	return nil
 }
 
-// better is a name near one that cannot be used.
+// better returns a valid name that is similar to an invalid one.
 func better(name string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(name) {
@@ -103,12 +103,11 @@ func better(name string) string {
 	return ""
 }
 
-// Files gives the files of a project by their path in it, slash-separated.
+// Files returns the files of a project by their slash-separated paths.
 //
 // # Errors
 //
-// Those of [CheckName], and an error that names a language or template that there
-// is not.
+// Those of [CheckName], and an error for an unknown language or template.
 func (p Project) Files() (map[string][]byte, error) {
 	if err := CheckName(p.Name); err != nil {
 		return nil, err
@@ -139,7 +138,7 @@ func (p Project) Files() (map[string][]byte, error) {
 	return files, nil
 }
 
-// sources says which template each file is made of.
+// sources names the template of each file.
 func (p Project) sources() map[string]string {
 	files := map[string]string{
 		"README.md":  "common/README.md.tmpl",
@@ -158,12 +157,19 @@ func (p Project) sources() map[string]string {
 		files[".cargo/config.toml"] = "rust/config.toml.tmpl"
 		return files
 	}
+	if p.script() {
+		files["main."+p.Language] = p.Language + "/" + p.Template + "/main." + p.Language + ".tmpl"
+		files["tsconfig.json"] = "script/tsconfig.json.tmpl"
+		files["package.json"] = "script/package.json.tmpl"
+		delete(files, "Makefile") // there is nothing beside weft to call
+		return files
+	}
 	files["main.go"] = "go/" + p.Template + "/main.go.tmpl"
 	files["main_test.go"] = "go/" + p.Template + "/main_test.go.tmpl"
 	return files
 }
 
-// values are what templates leave open.
+// values replaces the placeholders of templates.
 func (p Project) values(t Template) *strings.Replacer {
 	source, unit, readme := "main.go", "go test", "sdk/go/README.md"
 	byHand := map[string]string{
@@ -174,6 +180,15 @@ func (p Project) values(t Template) *strings.Replacer {
 	if p.Language == "rust" {
 		source, unit, readme = "src/lib.rs", "cargo test", "sdk/README.md"
 	}
+	if p.script() {
+		source, unit, readme = "main."+p.Language, "", "sdk/README.md"
+	}
+	unitLine := fmt.Sprintf("    %-32s# the unit tests, in a process of this machine\n", unit)
+	without := "Without `weft`, the plugin is built by:\n\n    " + byHand[p.Language] + "\n"
+	if p.script() {
+		unitLine, without = "", "`weft` builds the plugin by itself: Node, npm and compilers are not needed. `npm install` adds packages\n"+
+			"that are written in JavaScript, and `npm install typescript` lets `weft build` check types.\n"
+	}
 	flow := ""
 	if t.Name == "flow" {
 		flow = "| `flow.yaml` | what calls the functions, and when: the workflow " + p.Name + ". `weft build` checks it, `weft push` puts it in place |\n"
@@ -181,13 +196,15 @@ func (p Project) values(t Template) *strings.Replacer {
 	return strings.NewReplacer("{{flow_row}}", flow,
 		"{{name}}", p.Name, "{{language}}", p.Language, "{{Language}}", languageNames[p.Language],
 		"{{summary}}", t.Summary, "{{start}}", t.Start, "{{source}}", source, "{{sdk_readme}}", readme,
-		"{{unit_padded}}", fmt.Sprintf("%-32s", unit), "{{unit}}", unit,
-		"{{by_hand}}", "Without `weft`, the plugin is built by:\n\n    "+byHand[p.Language],
+		"{{unit_line}}", unitLine, "{{unit}}", unit, "{{by_hand}}\n", without,
 	)
 }
 
-// lockWith adds the project to the lock file of what it depends on, where cargo
-// would put it: the packages are sorted by name.
+// script reports whether weft bundles the project itself.
+func (p Project) script() bool { return p.Language == "ts" || p.Language == "js" }
+
+// lockWith adds the project to the lock file of its dependencies, at the place where
+// cargo would put it: the packages are sorted by name.
 func lockWith(lock, name string) string {
 	const mark = "[[package]]\n"
 	parts := strings.Split(lock, mark)
@@ -196,7 +213,7 @@ func lockWith(lock, name string) string {
 	for at < len(parts) && parts[at] < own {
 		at++
 	}
-	if at == len(parts) { // the last has no empty line behind it
+	if at == len(parts) { // the last package is not followed by an empty line
 		parts[at-1] += "\n"
 		own = strings.TrimSuffix(own, "\n")
 	}
@@ -205,24 +222,30 @@ func lockWith(lock, name string) string {
 
 // addSDK adds the SDK's sources.
 func (p Project) addSDK(files map[string][]byte) error {
-	if p.Language != "rust" {
+	var sources embed.FS
+	switch {
+	case p.script():
+		sources = jssdk.Source
+	case p.Language == "rust":
+		sources = rustsdk.Source
+	default:
 		return addPacked(p.Name, files)
 	}
-	return fs.WalkDir(rustsdk.Source, ".", func(name string, d fs.DirEntry, err error) error {
+	return fs.WalkDir(sources, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		text, err := rustsdk.Source.ReadFile(name)
+		text, err := sources.ReadFile(name)
 		files[SDKFolder+"/"+name] = text
 		return err
 	})
 }
 
-// ErrNotEmpty is the error of a directory that has something in it.
-var ErrNotEmpty = errors.New("is there already, and not empty")
+// ErrNotEmpty is returned for a directory that is not empty.
+var ErrNotEmpty = errors.New("already exists and is not empty")
 
-// Write makes the directory and writes the files into it. Nothing is written if
-// there is something in it.
+// Write creates the directory and writes the files. It writes nothing if the directory is
+// not empty.
 func Write(dir string, files map[string][]byte) error {
 	switch entries, err := os.ReadDir(dir); {
 	case err == nil && len(entries) > 0:

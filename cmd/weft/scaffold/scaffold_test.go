@@ -31,7 +31,7 @@ func TestNames(t *testing.T) {
 		"grüße":                        "as in gr-e",
 		"Weft":                         "beginning with a letter",
 		"weft":                         "my-weft",
-		"match":                        "means something else",
+		"match":                        "another meaning",
 	} {
 		if err := CheckName(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", name, err, want)
@@ -39,16 +39,16 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestProjects looks at what can be seen without a compiler: nothing is left open,
-// Go is formatted, and the SDK is there.
+// TestProjects checks what can be checked without a compiler: no placeholder is left, Go
+// is formatted, and the SDK is complete.
 func TestProjects(t *testing.T) {
 	open := regexp.MustCompile(`\{\{[a-zA-Z_]+\}\}`)
 	for _, language := range Languages {
 		for _, tmpl := range Templates {
 			p := Project{Name: "greet", Language: language, Template: tmpl.Name}
 			files, err := p.Files()
-			if errors.Is(err, ErrNotPacked) && language != "rust" && !hasPacked() {
-				continue // as it has to be said; make test packs it
+			if errors.Is(err, ErrNotPacked) && (language == "go" || language == "tinygo") && !hasPacked() {
+				continue // ErrNotPacked is the correct result; make test packs the SDK
 			}
 			if err != nil {
 				t.Fatalf("%+v: %v", p, err)
@@ -69,7 +69,7 @@ func TestProjects(t *testing.T) {
 					t.Errorf("%+v: %s is not formatted: %v", p, name, err)
 				}
 			}
-			if sdk < 20 {
+			if sdk < 15 {
 				t.Errorf("%+v: %d files of the SDK", p, sdk)
 			}
 		}
@@ -79,18 +79,18 @@ func TestProjects(t *testing.T) {
 	}
 }
 
-// hasPacked tells whether the SDK for Go was there when this was compiled.
+// hasPacked reports whether the SDK for Go existed when this test was compiled.
 func hasPacked() bool {
 	_, err := fs.Stat(packed, "packed/go.tar.gz")
 	return err == nil
 }
 
-// TestGoModuleIsTheProjects holds go.mod to the project's name, and what it takes
-// from the folder sdk to be there.
+// TestGoModuleIsTheProjects checks that go.mod has the project's name, and that the
+// modules that it takes from the folder sdk exist.
 func TestGoModuleIsTheProjects(t *testing.T) {
 	files, err := Project{Name: "greet", Language: "go", Template: "minimal"}.Files()
 	if errors.Is(err, ErrNotPacked) && !hasPacked() {
-		return // as it has to be said; make test packs it
+		return // ErrNotPacked is the correct result; make test packs the SDK
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +115,7 @@ func TestGoModuleIsTheProjects(t *testing.T) {
 	}
 }
 
-// TestUnpackRefusesWhatIsCut reads archives that end too early.
+// TestUnpackRefusesWhatIsCut reads truncated archives.
 func TestUnpackRefusesWhatIsCut(t *testing.T) {
 	for _, archive := range [][]byte{nil, []byte("no archive"), {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0}} {
 		if err := unpack(archive, map[string][]byte{}); err == nil {
@@ -124,7 +124,7 @@ func TestUnpackRefusesWhatIsCut(t *testing.T) {
 	}
 }
 
-// TestSourcesAreWhole compares what is embedded with the folder beside it.
+// TestSourcesAreWhole compares the embedded files with the folder of the SDK.
 func TestSourcesAreWhole(t *testing.T) {
 	root := os.DirFS(filepath.Join("..", "..", "..", "sdk-guest", "rust"))
 	for _, start := range []string{"Cargo.toml", "weft/src", "weft/Cargo.toml", "weft-macros/src", "weft-macros/Cargo.toml", "crates"} {
@@ -141,8 +141,8 @@ func TestSourcesAreWhole(t *testing.T) {
 	}
 }
 
-// TestCratesAreThoseOfTheLock holds the crates that projects get to the checksums
-// of the SDK's lock file and to those of their index.
+// TestCratesAreThoseOfTheLock compares the crates in projects with the checksums of the
+// SDK's lock file and of their index.
 func TestCratesAreThoseOfTheLock(t *testing.T) {
 	for _, file := range []string{"../../../sdk-guest/rust/Cargo.lock", "templates/rust/Cargo.lock.tmpl"} {
 		lock, err := os.ReadFile(file)
@@ -162,7 +162,7 @@ func TestCratesAreThoseOfTheLock(t *testing.T) {
 			}
 			crate, err := fs.ReadFile(rustsdk.Source, "crates/"+name+"-"+version+".crate")
 			switch got := sha256.Sum256(crate); {
-			case errors.Is(err, fs.ErrNotExist) && name == "serde_derive": // no build takes it
+			case errors.Is(err, fs.ErrNotExist) && name == "serde_derive": // no build uses it
 			case err != nil:
 				t.Error(err)
 			case hex.EncodeToString(got[:]) != sum:

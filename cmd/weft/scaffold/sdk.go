@@ -19,27 +19,27 @@ import (
 	"strings"
 )
 
-// SDKFolder is where a project has the SDK.
+// SDKFolder is the folder of the SDK in a project.
 const SDKFolder = "sdk"
 
-// sumFile lists the files of a project's SDK and their hashes, as sha256sum does,
-// below a line that names the weft which put them there. So a change by a user can be
-// distinguished from an older SDK.
+// sumFile lists the files of a project's SDK and their hashes in the format of sha256sum,
+// below a line with the version of weft that wrote them. It distinguishes a change by a
+// user from an older SDK.
 const sumFile = "weft-sdk.sum"
 
-// ErrNoSDK is the error of a project that has no folder sdk.
+// ErrNoSDK is returned for a project without a folder sdk.
 var ErrNoSDK = errors.New("the project has no folder " + SDKFolder)
 
-// SDK is the SDK that a project has, beside the one in this program. Paths are
-// slash-separated, from the folder sdk on, and sorted.
+// SDK compares the SDK of a project with the SDK in this program. Paths are
+// slash-separated, relative to the folder sdk, and sorted.
 type SDK struct {
-	From string // the version of the weft that put it there; "": nothing says
+	From string // the version of weft that wrote the SDK; "": unknown
 
-	Changed []string // files that this program has otherwise
-	Added   []string // files that this program has beside them
-	Removed []string // files that this program has no more
-	Edited  []string // files of Changed or Removed, or of neither, that somebody has changed in the project
-	Foreign []string // files that no weft has put there
+	Changed []string // files that differ from this program's
+	Added   []string // files that only this program has
+	Removed []string // files that this program no longer has
+	Edited  []string // files that the user has changed in the project, possibly also in Changed or Removed
+	Foreign []string // files that no weft has written
 
 	dir   string
 	fresh map[string][]byte
@@ -48,7 +48,7 @@ type SDK struct {
 // Same reports whether the project has this program's SDK.
 func (s *SDK) Same() bool { return len(s.Changed)+len(s.Added)+len(s.Removed) == 0 }
 
-// sdkFiles gives the files of a language's SDK by their path in a project, with the
+// sdkFiles returns the files of a language's SDK by their path in a project, with the
 // list of their hashes.
 func sdkFiles(language, version string) (map[string][]byte, error) {
 	files := map[string][]byte{}
@@ -77,11 +77,12 @@ func hashOf(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// CompareSDK looks at the SDK of the project in dir, in a language of [Languages].
+// CompareSDK compares the SDK of the project in dir, in one of [Languages], with this
+// program's.
 //
 // # Errors
 //
-// [ErrNoSDK], [ErrNotPacked], and those of reading files.
+// [ErrNoSDK], [ErrNotPacked], and errors from reading files.
 func CompareSDK(dir, language, version string) (*SDK, error) {
 	fresh, err := sdkFiles(language, version)
 	if err != nil {
@@ -112,7 +113,7 @@ func CompareSDK(dir, language, version string) (*SDK, error) {
 	return s, nil
 }
 
-// read reads the files that there are.
+// read reads the existing files.
 func (s *SDK) read() (map[string][]byte, error) {
 	have := map[string][]byte{}
 	err := filepath.WalkDir(s.dir, func(name string, d fs.DirEntry, err error) error {
@@ -123,7 +124,7 @@ func (s *SDK) read() (map[string][]byte, error) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (inside == "target" || strings.HasPrefix(d.Name(), ".")): // of cargo and git
+		case d.IsDir() && (inside == "target" || strings.HasPrefix(d.Name(), ".")): // folders of cargo and git
 			return fs.SkipDir
 		case d.IsDir():
 			return nil
@@ -137,7 +138,8 @@ func (s *SDK) read() (map[string][]byte, error) {
 	return have, err
 }
 
-// readSums reads the list of hashes, which may be missing: SDKs had none at first.
+// readSums reads the list of hashes. The list may be missing, because early SDKs had
+// none.
 func (s *SDK) readSums(list []byte) map[string]string {
 	was := map[string]string{}
 	for lines := bufio.NewScanner(bytes.NewReader(list)); lines.Scan(); {
@@ -152,7 +154,7 @@ func (s *SDK) readSums(list []byte) map[string]string {
 	return was
 }
 
-// place says what one file of the project is.
+// place assigns a file of the project to the lists.
 func (s *SDK) place(name, sum string, was map[string]string) {
 	text, ours := s.fresh[name]
 	before, known := was[name]
@@ -173,8 +175,8 @@ func (s *SDK) place(name, sum string, was map[string]string) {
 	}
 }
 
-// besideOurs tells whether the SDK has files in the folder of a file: without a list,
-// that is a file which an older SDK had.
+// besideOurs reports whether the SDK has files in the same folder as the file. If the
+// project has no list of hashes, an older SDK wrote such a file.
 func (s *SDK) besideOurs(name string) bool {
 	for other := range s.fresh {
 		if path.Dir(other) == path.Dir(name) {
@@ -184,10 +186,10 @@ func (s *SDK) besideOurs(name string) bool {
 	return false
 }
 
-// Update writes this program's SDK into the project, and removes what it has no more.
-// Files that are the same are not touched, so that nothing is built anew for them, nor
-// are those outside the folder and those that no weft has put there. What was cut off
-// is done by another Update.
+// Update writes this program's SDK into the project, and removes files that it no longer
+// has. It does not touch files that are the same, so that they are not built again. It
+// also leaves alone files outside the folder, and files that no weft has written. If an
+// update is interrupted, the next update completes it.
 func (s *SDK) Update() error {
 	for _, name := range append(slices.Clone(s.Changed), s.Added...) {
 		if err := s.write(name); err != nil {
@@ -199,7 +201,7 @@ func (s *SDK) Update() error {
 		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		_ = os.Remove(filepath.Dir(file)) // if it is empty now
+		_ = os.Remove(filepath.Dir(file)) // if it is now empty
 	}
 	return s.write(sumFile)
 }
@@ -215,12 +217,12 @@ func (s *SDK) write(name string) error {
 	return os.Rename(file+".new", file)
 }
 
-// replaced finds the modules that a go.mod takes from the folder sdk.
+// replaced matches the modules that a go.mod takes from the folder sdk.
 var replaced = regexp.MustCompile(`(?m)^\s*(?:replace\s+)?(\S+) => \./` + SDKFolder + `/(\S+)$`)
 
 // GoModLacks lists the arguments of 'go mod edit' that a Go project's go.mod needs for
-// this program's SDK: modules that the SDK is made of, and go.mod does not take from
-// it. It is the project's file, which Update leaves alone.
+// this program's SDK: they add modules of the SDK that go.mod does not take from the
+// folder. Update does not change go.mod, because it belongs to the project.
 func GoModLacks(gomod []byte) ([]string, error) {
 	files := map[string][]byte{}
 	if err := addPacked("project", files); err != nil {
@@ -239,8 +241,8 @@ func GoModLacks(gomod []byte) ([]string, error) {
 	return lacks, nil
 }
 
-// Older reports whether a version is before another; ok is false if they cannot be
-// compared, as versions of builds between two releases cannot.
+// Older reports whether a version is older than another; ok is false if they cannot be
+// compared, such as versions of builds between two releases.
 func Older(version, than string) (older, ok bool) {
 	a, okA := numbers(version)
 	b, okB := numbers(than)

@@ -43,8 +43,8 @@ func put(t *testing.T, dir, name, text string) {
 	}
 }
 
-// age makes the SDK of a project one that another weft has put there: one file was
-// otherwise, one is gone since, one was not there yet.
+// age turns the SDK of a project into one that an older weft has written: one file
+// differed, one file was deleted later, and one file did not exist yet.
 func age(t *testing.T, dir string) {
 	t.Helper()
 	lib, old := filepath.Join(dir, "sdk", "weft", "src", "lib.rs"), "// as it was\n"
@@ -122,7 +122,7 @@ func TestEditedFilesOfTheSDKAreNamed(t *testing.T) {
 	}
 }
 
-// SDKs had no list at first: what lies beside their files is an older one's.
+// Early SDKs had no list of hashes: other files in their folders belong to an older SDK.
 func TestSDKWithoutAList(t *testing.T) {
 	dir := project(t, "v1.2.3")
 	age(t, dir)
@@ -162,7 +162,7 @@ func TestOlder(t *testing.T) {
 func TestGoModLacksWhatTheSDKIsMadeOf(t *testing.T) {
 	files, err := Project{Name: "greet", Language: "go", Template: "minimal"}.Files()
 	if errors.Is(err, ErrNotPacked) && !hasPacked() {
-		return // as it has to be said; make test packs it
+		return // ErrNotPacked is the correct result; make test packs the SDK
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// ReadLine reads a line. A read of a terminal cannot be interrupted: when ctx ends, the
-// read is left behind, and ends with the program.
+// ReadLine reads a line. A read from a terminal cannot be interrupted: when ctx ends, the
+// read continues in the background, and ends with the program.
 func ReadLine(ctx context.Context, in io.Reader) (string, error) {
 	type entered struct {
 		line string
@@ -27,7 +27,7 @@ func ReadLine(ctx context.Context, in io.Reader) (string, error) {
 	}
 }
 
-// OnTerminal tells whether somebody can answer.
+// OnTerminal reports whether a user can answer.
 func OnTerminal(in io.Reader) bool {
 	f, ok := in.(*os.File)
 	if !ok {

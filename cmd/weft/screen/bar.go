@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Bar shows on a terminal how far long work is; elsewhere it shows nothing.
+// Bar shows on a terminal the progress of long work; elsewhere it shows nothing.
 type Bar struct {
 	out   io.Writer
 	on    bool
@@ -15,13 +15,13 @@ type Bar struct {
 	last  time.Time
 }
 
-// progressEvery is how often it is shown.
+// progressEvery is how often the progress is shown.
 const progressEvery = 100 * time.Millisecond
 
 // NewBar makes a bar that shows nothing yet.
 func NewBar(out io.Writer) *Bar { return &Bar{out: out, on: Of(out).Live} }
 
-// Show tells what is being done and how much of it is; total 0: nobody knows.
+// Show shows the current work and its progress; total 0 means that the total is unknown.
 func (p *Bar) Show(what string, done, total int) {
 	if !p.on || time.Since(p.last) < progressEvery && total > 0 {
 		return
@@ -34,7 +34,7 @@ func (p *Bar) Show(what string, done, total int) {
 	_, _ = fmt.Fprintf(p.out, "\r\x1b[K%s", line)
 }
 
-// Clear takes the line away, so that others can be written.
+// Clear removes the line, so that other lines can be written.
 func (p *Bar) Clear() {
 	if p.shown {
 		p.shown = false
@@ -42,10 +42,10 @@ func (p *Bar) Clear() {
 	}
 }
 
-// Loading is a line that shows on a terminal how far something is; elsewhere it shows
+// Loading is a line that shows on a terminal the progress of loading; elsewhere it shows
 // nothing. Its methods may be called from any goroutine.
 type Loading struct {
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	out  io.Writer
 	on   bool
 	done int

@@ -16,11 +16,12 @@ const (
 	Cyan   = "36"
 )
 
-// wantsColor reports whether a terminal may show colours: NO_COLOR, if it is set to
-// anything, says no (no-color.org).
+// wantsColor reports whether a terminal may show colours. It may not if NO_COLOR is set
+// to any non-empty value (no-color.org).
 func wantsColor() bool { return os.Getenv("NO_COLOR") == "" }
 
-// Paint gives text that is ready to be shown, in a colour if the terminal shows colours.
+// Paint returns text that is ready to be shown, in a colour if the terminal shows
+// colours.
 func (t Terminal) Paint(color, text string) string {
 	if !t.Color || color == "" || text == "" {
 		return text
@@ -28,7 +29,7 @@ func (t Terminal) Paint(color, text string) string {
 	return "\x1b[" + color + "m" + text + "\x1b[0m"
 }
 
-// statusColor gives the colour of a run's status, as statusOf words it; "": none.
+// statusColor returns the colour of a run's status in the words of statusOf; "": none.
 func statusColor(text string) string {
 	status, more, _ := strings.Cut(strings.TrimSpace(text), " ")
 	switch host.Status(status) {

@@ -10,10 +10,10 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// shortDigest is how much of a digest people need, in characters.
+// shortDigest is the length of a digest for people, in characters.
 const shortDigest = 12
 
-// Ago says how long something is past.
+// Ago says how long ago a time was.
 func Ago(t, now time.Time) string {
 	d := now.Sub(t)
 	switch {
@@ -30,7 +30,7 @@ func Ago(t, now time.Time) string {
 	}
 }
 
-// Span shows a duration in the precision that people want of it.
+// Span formats a duration with the precision that people need.
 func Span(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -48,7 +48,7 @@ func Span(d time.Duration) string {
 	}
 }
 
-// Bytes shows a size in decimal units.
+// Bytes formats a size in decimal units.
 func Bytes(n int) string {
 	switch {
 	case n < 1000:
@@ -60,7 +60,7 @@ func Bytes(n int) string {
 	}
 }
 
-// Counted is a number with its noun.
+// Counted returns a number with its noun.
 func Counted(n uint64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -71,19 +71,19 @@ func Counted(n uint64, noun string) string {
 // Digest shortens a digest for people.
 func Digest(s string) string { return s[:min(len(s), shortDigest)] }
 
-// Stamp shows a time of the server in the local time zone.
+// Stamp formats a time of the server in the local time zone.
 func Stamp(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
 
-// Indented lays JSON out for people.
+// Indented indents JSON for people.
 func Indented(text []byte) string {
 	var b bytes.Buffer
 	if json.Indent(&b, text, "", "  ") != nil {
-		return string(text) // an answer that is no JSON is shown as it is
+		return string(text) // an answer that is not JSON is shown unchanged
 	}
 	return b.String()
 }
 
-// Compact is a JSON text in one line.
+// Compact returns a JSON text in one line.
 func Compact(text []byte) string {
 	var b bytes.Buffer
 	if json.Compact(&b, text) != nil {
@@ -94,11 +94,11 @@ func Compact(text []byte) string {
 
 // Quote writes a JSON string.
 func Quote(s string) []byte {
-	text, _ := json.Marshal(s) // a string always has one
+	text, _ := json.Marshal(s) // every string can be encoded
 	return text
 }
 
-// Grouped is a number with commas.
+// Grouped returns a number with commas.
 func Grouped(n uint64) string {
 	text := strconv.FormatUint(n, 10)
 	for i := len(text) - 3; i > 0; i -= 3 {
@@ -107,7 +107,7 @@ func Grouped(n uint64) string {
 	return text
 }
 
-// TimeoutOf says what timeout the runs of a workflow have.
+// TimeoutOf describes the timeout of a workflow's runs.
 func TimeoutOf(t host.WorkflowTimeout) string {
 	switch {
 	case t.Span <= 0:

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// FrameEvery is how often what moves is drawn anew.
+// FrameEvery is how often animated text is redrawn.
 const FrameEvery = 100 * time.Millisecond
 
 // Control sequences of terminals (ECMA-48).
 const (
 	LineStart  = "\r"
-	UpLines    = "\x1b[%dA" // by that many
+	UpLines    = "\x1b[%dA" // takes the number of lines
 	ClearBelow = "\x1b[J"
 )
 
-// Spinner has the frames of a sign that work goes on.
+// Spinner has the frames of a sign that work continues.
 var Spinner = []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
 
-// Elapsed shows a time that goes on, in steps that one can follow.
+// Elapsed formats a running time in steps that people can follow.
 func Elapsed(d time.Duration) string {
 	if d < time.Minute {
 		return fmt.Sprintf("%.1fs", d.Seconds())

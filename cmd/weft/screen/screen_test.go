@@ -64,8 +64,8 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
-// Columns stay columns beside ideographs, emoji and combining marks, whether there is
-// room for them or not.
+// Columns stay aligned with ideographs, emoji and combining marks, whether or not the
+// text fits.
 func TestWideCharactersKeepColumns(t *testing.T) {
 	table := &Table{Columns: []Column{{Title: "NAME", Elastic: true}, {Title: "STEPS", Right: true}, {Title: "END"}}}
 	for _, name := range []string{"plain", "注文の確認", "배송 추적", "🚀 launch", "🇯🇵 e\u0301te\u0301", "ａｂｃ"} {

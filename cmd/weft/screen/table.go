@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// leastColumn is how narrow a column gets at most, in columns.
+// leastColumn is the smallest width of a column.
 const leastColumn = 8
 
 // Gap separates columns.
@@ -23,7 +23,7 @@ type Table struct {
 	rows    [][]string
 }
 
-// Add adds a row. Cells are made printable, as they come from others.
+// Add adds a row. It makes cells printable, because they may come from other users.
 func (t *Table) Add(cells ...string) {
 	for i, cell := range cells {
 		cells[i] = Printable(cell)
@@ -31,11 +31,12 @@ func (t *Table) Add(cells ...string) {
 	t.rows = append(t.rows, cells)
 }
 
-// statusTitle is the title of columns, and the name of lines, that show how a run is.
+// statusTitle is the title of columns, and the name of lines, that show the status of a
+// run.
 const statusTitle = "status"
 
-// Render gives the table's lines as the terminal shows them, no longer than its lines
-// if the elastic columns allow it.
+// Render returns the table's lines for a terminal. They are no longer than the terminal's
+// lines if the elastic columns allow it.
 func (t *Table) Render(on Terminal) string {
 	widths := t.widths()
 	if on.Cols > 0 {
@@ -58,7 +59,7 @@ func (t *Table) Render(on Terminal) string {
 	return b.String()
 }
 
-// widths gives what each column needs.
+// widths returns the width that each column needs.
 func (t *Table) widths() []int {
 	widths := make([]int, len(t.Columns))
 	for i, c := range t.Columns {
@@ -70,7 +71,7 @@ func (t *Table) widths() []int {
 	return widths
 }
 
-// squeeze takes what is too much from the widest elastic columns.
+// squeeze narrows the widest elastic columns until the table fits.
 func (t *Table) squeeze(widths []int, width int) {
 	over := len(Gap)*(len(widths)-1) - width
 	for _, w := range widths {
@@ -110,13 +111,13 @@ func (t *Table) line(b *strings.Builder, cells []string, widths []int, paint fun
 	b.WriteByte('\n')
 }
 
-// Sheet is a list of names and values, one a line.
+// Sheet is a list of names and values, one per line.
 type Sheet struct {
 	names  []string
 	values []string
 }
 
-// Add adds a line; empty values are left out. Values are made printable.
+// Add adds a line; empty values are omitted. Values are made printable.
 func (s *Sheet) Add(name, value string) {
 	if value != "" {
 		s.names = append(s.names, name)
@@ -124,10 +125,10 @@ func (s *Sheet) Add(name, value string) {
 	}
 }
 
-// Render gives the lines, each after the indent.
+// Render returns the lines, each with the indent.
 func (s *Sheet) Render(indent string) string { return s.RenderOn(Terminal{}, indent) }
 
-// RenderOn is render for a terminal, which may show colours.
+// RenderOn is Render for a terminal, which may show colours.
 func (s *Sheet) RenderOn(on Terminal, indent string) string {
 	width := 0
 	for _, name := range s.names {

@@ -1,12 +1,12 @@
-// Package screen shows text to people: tables, sheets of names and values, lines that
-// show how far work is, colours, sizes and times, all as wide as the terminal allows. It
-// also asks people at a terminal.
+// Package screen shows text to people: tables, sheets of names and values, progress
+// lines, colours, sizes and times, all as wide as the terminal allows. It also asks
+// people at a terminal.
 //
-// Text of others is made safe before a terminal gets it. Where the output is not a
-// terminal, text is plain and lines are never cut.
+// Text from other users is made safe before it is shown on a terminal. If the output is
+// not a terminal, text is plain and lines are never cut.
 //
-// It must not know commands, servers or files. It knows the words of package host for the
-// status of a run.
+// The package does not depend on commands, servers or files. It uses the statuses of
+// package host.
 package screen
 
 import (
@@ -17,21 +17,21 @@ import (
 	"unicode"
 )
 
-// A terminal that does not tell its size has this one.
+// The size of a terminal that does not report its size.
 const (
 	defaultCols = 80
 	defaultRows = 24
 )
 
-// Terminal is what a command shows its output on.
+// Terminal describes the output of a command.
 type Terminal struct {
-	Live  bool // a terminal that understands cursor movements; else a file or pipe
-	Color bool // it shows colours, and they are wanted
+	Live  bool // a terminal that supports cursor movements; otherwise a file or pipe
+	Color bool // the terminal supports colours, and they are enabled
 	Cols  int  // 0: lines may be of any length
 	Rows  int
 }
 
-// Of looks at where a writer leads.
+// Of examines the output of a writer.
 func Of(w io.Writer) Terminal {
 	if shown, ok := w.(*Working); ok {
 		return Of(shown.out)
@@ -51,9 +51,9 @@ func Of(w io.Writer) Terminal {
 	return Terminal{Live: live, Color: live && wantsColor(), Cols: cols, Rows: rows}
 }
 
-// Printable makes text of others safe to show: a terminal obeys control
-// characters, and a line has to stay one. Characters that do not print are
-// shown as escapes.
+// Printable makes text from other users safe to show: a terminal executes control
+// characters, and a line must remain one line. It replaces characters that do not print
+// by escapes.
 func Printable(s string) string {
 	return escaped(s, func(r rune) string {
 		switch r {
@@ -68,7 +68,7 @@ func Printable(s string) string {
 	})
 }
 
-// PrintableJSON does the same to JSON text, which stays the same JSON.
+// PrintableJSON does the same for JSON text, whose value does not change.
 func PrintableJSON(s string) string {
 	return escaped(s, func(r rune) string {
 		switch {

@@ -7,5 +7,5 @@ import "os"
 // windowSize does not support terminals on this system: output is plain.
 func windowSize(*os.File) (cols, rows int, ok bool) { return 0, 0, false }
 
-// HideInput knows none either: what is entered is shown as it is entered.
+// HideInput does not support terminals either: input stays visible.
 func HideInput(*os.File) (show func()) { return nil }

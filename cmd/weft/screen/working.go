@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Working shows what a command does that takes time. On a terminal it is the last line,
-// with a spinner and the seconds since the command began to work; what is written
-// meanwhile stands above the line. Elsewhere each phase is a line of its own. All
-// methods may be called from any goroutine.
+// Working shows the current work of a command. On a terminal it is the last line, with a
+// spinner and the seconds since the work began; other output appears above the line.
+// Elsewhere each phase is a line of its own. All methods may be called from any
+// goroutine.
 type Working struct {
 	out   io.Writer
 	Quiet bool            // nothing is shown
-	Size  func() Terminal // asked for each frame: windows change
+	Size  func() Terminal // called for each frame: windows change their size
 
-	mu    sync.Mutex // guards what follows, and out
+	mu    sync.Mutex // guards the fields below, and out
 	what  string     // "": nothing is shown
 	began time.Time
 	frame int
@@ -25,15 +25,15 @@ type Working struct {
 	ended chan struct{}
 }
 
-// NewWorking makes one that shows nothing yet.
+// NewWorking creates a Working that shows nothing yet.
 func NewWorking(out io.Writer) *Working {
 	return &Working{out: out, Size: func() Terminal { return Of(out) }}
 }
 
-// Phase shows what is done from now on. Elsewhere than on a terminal it writes a line.
+// Phase shows a new phase. If the output is not a terminal, it writes a line.
 func (w *Working) Phase(format string, args ...any) { w.show(true, format, args...) }
 
-// Detail says on a terminal more of the phase.
+// Detail shows a detail of the phase on a terminal.
 func (w *Working) Detail(format string, args ...any) { w.show(false, format, args...) }
 
 func (w *Working) show(everywhere bool, format string, args ...any) {
@@ -54,7 +54,7 @@ func (w *Working) show(everywhere bool, format string, args ...any) {
 	}
 }
 
-// Done ends what is shown. It may be called twice, and again after a new phase.
+// Done removes the line. It may be called twice, and again after a new phase.
 func (w *Working) Done() {
 	w.mu.Lock()
 	stop, ended := w.stop, w.ended
@@ -68,7 +68,7 @@ func (w *Working) Done() {
 	}
 }
 
-// Write writes above the line, which comes back by itself.
+// Write writes above the line, which reappears by itself.
 func (w *Working) Write(text []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -76,7 +76,7 @@ func (w *Working) Write(text []byte) (int, error) {
 	return w.out.Write(text)
 }
 
-// spin draws the line again and again, until stop is closed.
+// spin redraws the line until stop is closed.
 func (w *Working) spin(stop, ended chan struct{}) {
 	defer close(ended)
 	tick := time.NewTicker(FrameEvery)
@@ -102,7 +102,7 @@ func (w *Working) draw() {
 	mark, screen := string(Spinner[w.frame%len(Spinner)]), w.Size()
 	w.frame++
 	w.line = true
-	// A line as wide as the terminal could wrap, and count as two.
+	// A line as wide as the terminal could wrap, and occupy two lines.
 	_, _ = fmt.Fprint(w.out, LineStart+ClearBelow+screen.Paint(Cyan, mark)+" "+Cut(text, max(screen.Cols-3, leastColumn)))
 }
 

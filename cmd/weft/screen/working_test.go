@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 )
 
-// What is written while the line is shown stands above it, whole, and the line is gone
-// in the end.
+// Text that is written while the line is shown appears above the line, complete. The line
+// is removed at the end.
 func TestWorkingLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var shown strings.Builder

@@ -17,15 +17,15 @@ import (
 // adminKeyVar has the server's own admin key itself; the flag names a file.
 const adminKeyVar = "WEFT_ADMIN_KEY"
 
-// Bounds of the server's own admin key in characters. A shorter one than shortKey
-// could be guessed.
+// Bounds of the server's own admin key in characters. A key shorter than shortKey could
+// be guessed.
 const (
 	shortKey   = 32
 	maxKeyText = 512
 )
 
-// readAdminKey gives the server's own admin key, "" if it has none. The environment
-// loses it: processes that the server starts have no use for it.
+// readAdminKey returns the server's own admin key, "" if it has none. It removes the key
+// from the environment, because processes that the server starts do not need it.
 func readAdminKey(file string, log *slog.Logger) (string, error) {
 	key, set := os.LookupEnv(adminKeyVar)
 	if err := os.Unsetenv(adminKeyVar); err != nil {
@@ -40,7 +40,7 @@ func readAdminKey(file string, log *slog.Logger) (string, error) {
 	return checkKey(key, log)
 }
 
-// readKeyFile gives the key that is kept in a file, "" if no file is named.
+// readKeyFile returns the key in a file, "" if no file is named.
 func readKeyFile(file string, log *slog.Logger) (string, error) {
 	if file == "" {
 		return "", nil
@@ -55,7 +55,7 @@ func readKeyFile(file string, log *slog.Logger) (string, error) {
 	return checkKey(string(text), log)
 }
 
-// checkKey trims a key and refuses one that no header could carry.
+// checkKey trims a key and refuses a key that cannot be sent in a header.
 func checkKey(key string, log *slog.Logger) (string, error) {
 	key = strings.TrimSpace(key)
 	unfit := func(r rune) bool { return r <= ' ' || r > '~' }
@@ -68,8 +68,8 @@ func checkKey(key string, log *slog.Logger) (string, error) {
 	return key, nil
 }
 
-// checkAddr refuses an address that others can reach while nobody is asked for a
-// key, unless told otherwise.
+// checkAddr refuses an address that other machines can reach if the server asks for no
+// key, unless a flag allows it.
 func checkAddr(o serveOptions, adminKey string, log *slog.Logger) error {
 	local, err := isLocal("--addr", o.addr)
 	if err != nil || local {
@@ -77,7 +77,7 @@ func checkAddr(o serveOptions, adminKey string, log *slog.Logger) error {
 	}
 	if adminKey != "" {
 		if o.tlsCert == "" {
-			log.Warn("keys come in plain text: use --tls-cert and --tls-key, or let something in front encrypt them", "addr", o.addr)
+			log.Warn("keys are sent in plain text: use --tls-cert and --tls-key, or a proxy that encrypts them", "addr", o.addr)
 		}
 		return nil
 	}
@@ -86,10 +86,10 @@ func checkAddr(o serveOptions, adminKey string, log *slog.Logger) error {
 	}
 	return cli.Usage("--addr %q can be reached from other machines, and this server needs no keys: everybody who reaches it can do everything; "+
 		"give it an admin key (--admin-key-file FILE, or %s), listen on 127.0.0.1, "+
-		"or add --allow-remote (and --allowed-host NAME) if something in front of it guards it", o.addr, adminKeyVar)
+		"or add --allow-remote (and --allowed-host NAME) if a proxy protects it", o.addr, adminKeyVar)
 }
 
-// isLocal reports whether only this machine reaches the address that a flag gives.
+// isLocal reports whether only this machine can reach the address of a flag.
 func isLocal(flag, addr string) (bool, error) {
 	name, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -99,31 +99,32 @@ func isLocal(flag, addr string) (bool, error) {
 	return name == "localhost" || err == nil && ip.Unmap().IsLoopback(), nil
 }
 
-// listen listens at the address, and encrypts if there is a certificate.
-func listen(o serveOptions) (net.Listener, error) {
-	var config *tls.Config
-	if o.tlsCert != "" {
-		cert, err := tls.LoadX509KeyPair(o.tlsCert, o.tlsKey)
-		if err != nil {
-			return nil, fmt.Errorf("read the certificate: %w", err)
-		}
-		config = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+// encryption reads the certificate. It returns nil if the server has none.
+func encryption(o serveOptions) (*tls.Config, error) {
+	if o.tlsCert == "" {
+		return nil, nil
 	}
+	cert, err := tls.LoadX509KeyPair(o.tlsCert, o.tlsKey)
+	if err != nil {
+		return nil, fmt.Errorf("read the certificate: %w", err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}, nil
+}
+
+// listen listens at the address.
+func listen(o serveOptions) (net.Listener, error) {
 	l, err := net.Listen("tcp", o.addr)
 	if o.orAnyPort && errors.Is(err, syscall.EADDRINUSE) {
-		host, _, _ := net.SplitHostPort(o.addr) // it was checked
+		host, _, _ := net.SplitHostPort(o.addr) // check has validated it
 		l, err = net.Listen("tcp", net.JoinHostPort(host, "0"))
 	}
 	if err != nil {
 		return nil, listenError(o.addr, err)
 	}
-	if config != nil {
-		l = tls.NewListener(l, config)
-	}
 	return l, nil
 }
 
-// scheme is that of the server's address.
+// scheme is the scheme of the server's URL.
 func (o serveOptions) scheme() string {
 	if o.tlsCert != "" {
 		return "https"

@@ -8,8 +8,8 @@ import (
 	"github.com/weftrun/weft/host/sandbox"
 )
 
-// compileCommand is what the server starts to build a stranger's module, in a
-// process that has nothing else in it (sandbox.Config.Compiler).
+// compileCommand is the command that the server starts to compile a tenant's module, in a
+// process without any other data (sandbox.Config.Compiler).
 const compileCommand = "compile-module"
 
 // NewCompile makes the hidden command that builds modules for a server.
@@ -25,8 +25,8 @@ func NewCompile() *cobra.Command {
 	}
 }
 
-// compiler is how compileCommand is started: this very program, even if its file
-// has been replaced meanwhile, and its arguments from the zeroth, its name, on.
+// compiler returns the command line of compileCommand, including the name of the program.
+// It runs this very program, even if its file has been replaced.
 func compiler() ([]string, error) {
 	program := "/proc/self/exe"
 	if _, err := os.Stat(program); err != nil {

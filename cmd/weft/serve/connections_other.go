@@ -4,8 +4,9 @@ package serve
 
 import "time"
 
-// mostConnections is how many connections may be open at a time; 0: any number.
+// mostConnections returns how many connections may be open at a time; 0: any number.
 func mostConnections() int { return 0 }
 
-// processTime gives what says how long the process has been on cores; nil: nothing does.
+// processTime returns a function that measures the CPU time of the process; nil on this
+// system.
 func processTime() func() time.Duration { return nil }

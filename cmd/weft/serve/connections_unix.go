@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// ownFiles is how many descriptors are left to the store, the log and the like.
+// ownFiles is how many descriptors are reserved for the store, the log and other files.
 const ownFiles = 32
 
-// mostConnections is how many connections may be open at a time, so that descriptors
-// are left for what the server itself opens.
+// mostConnections returns how many connections may be open at a time, so that descriptors
+// remain for files that the server itself opens.
 func mostConnections() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur > 1<<30 {
@@ -20,7 +20,7 @@ func mostConnections() int {
 	return max(4, int(limit.Cur)-ownFiles)
 }
 
-// processTime gives what says how long the process has been on cores.
+// processTime returns a function that measures the CPU time of the process.
 func processTime() func() time.Duration {
 	return func() time.Duration {
 		var u syscall.Rusage

@@ -4,5 +4,5 @@ package serve
 
 import "runtime"
 
-// yield lets the goroutines go first that wait for a thread.
+// yield first runs the goroutines that wait for a thread.
 func yield() { runtime.Gosched() }

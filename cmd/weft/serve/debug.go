@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"net/http"
@@ -23,7 +24,7 @@ func (o *debugOptions) add(f *pflag.FlagSet) {
 	f.StringVar(&o.keyFile, "debug-key-file", "", "`FILE` with the key that requests to --debug-addr need, as a bearer token")
 }
 
-// debugServer answers profiles and metrics. nil is one that is not wanted.
+// debugServer answers profiles and metrics. nil means that the debug address is disabled.
 type debugServer struct {
 	*httpapi.Debug
 	l net.Listener
@@ -31,7 +32,7 @@ type debugServer struct {
 
 // openDebug listens at the debug address, with the same certificate as the server's
 // own; nil if the options have no debug address.
-func openDebug(o serveOptions, metrics http.Handler, log *slog.Logger) (*debugServer, error) {
+func openDebug(o serveOptions, encrypt *tls.Config, metrics http.Handler, log *slog.Logger) (*debugServer, error) {
 	d := o.debug
 	if d.addr == "" {
 		if d.keyFile != "" {
@@ -52,36 +53,36 @@ func openDebug(o serveOptions, metrics http.Handler, log *slog.Logger) (*debugSe
 			"listen on 127.0.0.1, or give it a key (--debug-key-file FILE)", d.addr)
 	}
 	if !local && o.tlsCert == "" {
-		log.Warn("the debug key comes in plain text: use --tls-cert and --tls-key, or let something in front encrypt it", "addr", d.addr)
+		log.Warn("the debug key is sent in plain text: use --tls-cert and --tls-key, or a proxy that encrypts it", "addr", d.addr)
 	}
 	o.addr = d.addr
 	l, err := listen(o)
 	if err != nil {
 		return nil, err
 	}
-	cfg := httpapi.DebugConfig{Addr: l.Addr().String(), AllowedHosts: o.hosts, Key: key, Metrics: metrics, Log: log}
+	cfg := httpapi.DebugConfig{Addr: l.Addr().String(), AllowedHosts: o.hosts, TLS: encrypt, Key: key, Metrics: metrics, Log: log}
 	log.Info("profiles and metrics", "url", o.scheme()+"://"+l.Addr().String()+"/debug/pprof/")
 	return &debugServer{httpapi.NewDebug(cfg), l}, nil
 }
 
-// start begins to answer. A debug address that fails takes nothing else with it.
+// start begins to answer. An error of the debug address does not stop the server.
 func (d *debugServer) start(log *slog.Logger) {
 	if d == nil {
 		return
 	}
 	go func() {
 		if err := d.Serve(d.l); err != nil {
-			log.Error("the debug address answers no more", "error", err)
+			log.Error("the debug address has stopped", "error", err)
 		}
 	}()
 }
 
-// stop ends profiles under way and closes the listener.
+// stop ends profiles in progress and closes the listener.
 func (d *debugServer) stop(ctx context.Context) error {
 	if d == nil {
 		return nil
 	}
 	err := d.Shutdown(context.WithoutCancel(ctx))
-	_ = d.l.Close() // Serve may not have had it yet; if it had, Shutdown has closed it
+	_ = d.l.Close() // Serve may not have started yet; otherwise Shutdown has closed it
 	return err
 }

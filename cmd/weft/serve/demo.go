@@ -18,14 +18,14 @@ import (
 	"github.com/weftrun/weft/host/client"
 )
 
-// demoFolders are the folders of the Go distribution whose sources the
-// demonstration counts words in: real text that is there wherever weft is built.
-// There is enough of it for some hundred invocations, and little enough that the
-// result comes soon on a machine that has other work.
+// demoFolders are the folders of the Go distribution in whose sources the demonstration
+// counts words: real text that exists wherever weft is built. The text is long enough for
+// some hundred invocations, and short enough that the result appears soon on a busy
+// machine.
 var demoFolders = []string{"net/http"}
 
-// demo runs the wordcount example over real text by the public API and prints
-// what it came to.
+// demo runs the wordcount example over real text through the public API and prints the
+// result.
 func demo(ctx context.Context, server, key string, w io.Writer) error {
 	text, files, err := demoText(ctx)
 	if err != nil {
@@ -39,7 +39,7 @@ func demo(ctx context.Context, server, key string, w io.Writer) error {
 	defer c.Close()
 	var start bytes.Buffer
 	enc := json.NewEncoder(&start)
-	enc.SetEscapeHTML(false) // program text would grow by a tenth
+	enc.SetEscapeHTML(false) // escapes would make program text a tenth longer
 	if err := enc.Encode(map[string]string{"text": text}); err != nil {
 		return err
 	}

@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// The demonstration's text is real, and as much as a machine with other work counts in
-// a second or two: 432,000 lines in 2,160 invocations took eight seconds.
+// The demonstration's text is real, and a busy machine counts it in a second or two:
+// 432,000 lines in 2,160 invocations took eight seconds.
 func TestDemoText(t *testing.T) {
-	t.Chdir("../../..") // where 'make run' runs: the licence is a part of the text
+	t.Chdir("../../..") // the folder in which 'make run' runs: the licence is a part of the text
 	text, files, err := demoText(t.Context())
 	if err != nil {
 		t.Fatal(err)

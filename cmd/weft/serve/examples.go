@@ -19,8 +19,8 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// loadExamples uploads the examples, as many at once as there are cores, and
-// returns how many there were.
+// loadExamples uploads the examples, as many at once as there are cores, and returns
+// their number.
 func loadExamples(ctx context.Context, h *wire.Host, dir string, stdout io.Writer) (int, error) {
 	files, err := exampleFiles(dir)
 	if err != nil {
@@ -28,7 +28,7 @@ func loadExamples(ctx context.Context, h *wire.Host, dir string, stdout io.Write
 	}
 	var (
 		wg   sync.WaitGroup
-		mu   sync.Mutex // guards what follows, and stdout
+		mu   sync.Mutex // guards the variables below, and stdout
 		done int
 		errs []error
 	)
@@ -73,11 +73,11 @@ func loadOne(ctx context.Context, h *wire.Host, dir, name string, stdout io.Writ
 	return fmt.Errorf("no example %s in %s: build it with 'make plugins'", name, dir)
 }
 
-// backgroundLoads is how many examples are loaded at a time while others use the server.
+// backgroundLoads is how many examples are loaded at a time while clients use the server.
 const backgroundLoads = 2
 
-// loadRest uploads all examples, and shows on a line how it goes. Those that are there
-// already change nothing.
+// loadRest uploads all examples, and shows the progress in a line. Examples that the
+// server already has stay unchanged.
 func loadRest(ctx context.Context, h *wire.Host, dir string, stdout io.Writer) error {
 	files, err := exampleFiles(dir)
 	if err != nil {
@@ -108,7 +108,7 @@ func loadRest(ctx context.Context, h *wire.Host, dir string, stdout io.Writer) e
 	return err
 }
 
-// quietContext is for work of the server's own, of which nobody needs to read each step.
+// quietContext returns a context for background work, whose steps are not logged.
 func quietContext(ctx context.Context) context.Context {
 	return context.WithValue(ctx, quietKey{}, true)
 }
@@ -141,7 +141,7 @@ func (g *errgroup) wait() error {
 	return errors.Join(g.errs...)
 }
 
-// loadFlows puts the examples' flows in place, under the names of their plugins.
+// loadFlows composes the flows of the examples, under the names of their plugins.
 func loadFlows(ctx context.Context, h *wire.Host, dir string, stdout io.Writer) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*"+plugins.FlowSuffix))
 	if err != nil {
@@ -175,9 +175,9 @@ func loadExample(ctx context.Context, h *wire.Host, file string) error {
 	return nil
 }
 
-// exampleFiles lists the modules of a directory: of the default one the Go
-// builds, of any other all, but one for each example: the Go build where there
-// is one.
+// exampleFiles lists the modules of a directory, one for each example. In the default
+// directory these are the Go builds. In another directory it prefers the Go build if an
+// example has one.
 func exampleFiles(dir string) ([]string, error) {
 	pattern := "*.wasm"
 	if dir == plugins.DefaultExamples {

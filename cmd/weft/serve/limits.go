@@ -16,7 +16,7 @@ import (
 	"github.com/weftrun/weft/host/limit"
 )
 
-// maxLimitFile bounds a file of limits, in bytes.
+// maxLimitFile limits a file of limits, in bytes.
 const maxLimitFile = 4 << 20
 
 // limitsOptions are the flags of `weft limits`.
@@ -137,7 +137,7 @@ func limitsJSON(limits *limit.Table, o limitsOptions) (string, error) {
 	return screen.Indented(b.Bytes()) + "\n", nil
 }
 
-// readLimits reads a file of limits; "" is none.
+// readLimits reads a file of limits; "" means no file.
 func readLimits(file string) (*limit.Table, error) {
 	if file == "" {
 		return nil, nil

@@ -9,20 +9,20 @@ import (
 	"github.com/weftrun/weft/host/store/sqlite"
 )
 
-// losses prints what 'weft serve --accept-loss' goes on without, as a list: whoever
-// accepts a loss is to see it whatever the log's level is.
+// losses prints what 'weft serve --accept-loss' has lost, as a list. The operator must
+// see the list at any log level.
 func losses(w io.Writer) func(*sqlite.Missing) {
 	told := false
 	return func(m *sqlite.Missing) {
 		if !told {
 			told = true
-			_, _ = fmt.Fprintf(w, "Accepted as lost from the data directory %s:\n", m.Dir) // the log says it too
+			_, _ = fmt.Fprintf(w, "Accepted as lost from the data directory %s:\n", m.Dir) // the log has it, too
 		}
 		_, _ = fmt.Fprintln(w, "  -", lossLine(m))
 	}
 }
 
-// lossLine is what is known of a loss.
+// lossLine describes a loss.
 func lossLine(m *sqlite.Missing) string {
 	line := m.Code + ": " + m.What
 	if m.Commits > 0 {

@@ -8,13 +8,13 @@ import (
 	"github.com/weftrun/weft/host/resource"
 )
 
-// The most that a file of resources and one of a secret may have, in bytes.
+// The largest sizes of a file of resources and of a file with a secret, in bytes.
 const (
 	maxResourceFile = 4 << 20
 	maxSecretFile   = 64 << 10
 )
 
-// readResources reads a file of resources; "" is one without any.
+// readResources reads a file of resources; "" means no resources.
 func readResources(file string) (*resource.Table, error) {
 	text := []byte("{}")
 	if file != "" {
@@ -33,8 +33,8 @@ func readResources(file string) (*resource.Table, error) {
 	return t, nil
 }
 
-// readResourceKeys reads the keys that seal secrets, from a file or the environment;
-// nil: there are none.
+// readResourceKeys reads the keys that encrypt secrets, from a file or the environment;
+// nil if there are none.
 func readResourceKeys(file string) (*resource.Keys, error) {
 	text, where := os.Getenv("WEFT_RESOURCE_KEY"), "WEFT_RESOURCE_KEY"
 	if file != "" {

@@ -1,8 +1,8 @@
 // Package serve is 'weft serve': it turns flags and files into the configurations of a
 // host, its API and its listeners, and runs the server until it is interrupted. It also
-// has what belongs to that: the demonstration, the examples, the file of limits.
+// has the demonstration, the examples and the file of limits.
 //
-// It must not know how any of it works, or what the commands of clients do.
+// It does not depend on how these parts work, or on the commands of clients.
 package serve
 
 import (
@@ -115,12 +115,12 @@ explains the file.`,
 	f.BoolVar(&o.acceptLoss, "accept-loss", false, "serve a data directory even if a part of it is missing; by default the server refuses to start")
 	f.StringVar(&o.limits, "limits", "", "`FILE` with the limits of tenants and plugins (JSON; see 'weft limits')")
 	f.StringVar(&o.resources, "resources", "", "`FILE` with the resources that workflows may call (JSON; see docs/resources.md)")
-	f.StringVar(&o.resourceKeyFile, "resource-key-file", "", "`FILE` with keys, one a line, that seal the secrets of resources which tenants define (or the key itself in WEFT_RESOURCE_KEY)")
+	f.StringVar(&o.resourceKeyFile, "resource-key-file", "", "`FILE` with keys, one per line, that encrypt the secrets of resources that tenants define (or the key itself in WEFT_RESOURCE_KEY)")
 	f.StringVar(&o.examples, "examples", "", "load example plugins at the start: build/plugins/*-go.wasm, or with =`DIR` every .wasm file in DIR")
 	f.Lookup("examples").NoOptDefVal = plugins.DefaultExamples
 	f.BoolVar(&o.demo, "demo", false, "after the start, run the example wordcount on a text and print the result; load the other examples after it")
 	f.BoolVar(&o.examplesLater, examplesLater, false, "load the other examples when the standard input ends: for 'make run'")
-	_ = f.MarkHidden(examplesLater) // it is there
+	_ = f.MarkHidden(examplesLater) // the flag exists
 	f.BoolVar(&o.allowRemote, "allow-remote", false, "listen without keys on an address that is not loopback: everybody who reaches it can do everything")
 	f.StringVar(&o.adminKeyFile, "admin-key-file", "", "`FILE` with the server's own admin key, which makes tenants and keys (or the key itself in WEFT_ADMIN_KEY)")
 	f.IntVar(&o.wrongKeys, "wrong-keys", 30, "`N` wrong keys a minute that one address (IPv6: /64) may send; then other keys from it get 429, except keys in use (0: no limit)")
@@ -141,7 +141,7 @@ explains the file.`,
 	f.DurationVar(&o.startWait, "start-wait", 15*time.Second, "refuse a start with 503 if its run would wait for a core longer than this `TIME`; 0: no limit")
 	f.BoolVar(&o.sourceLines, "source-lines", false, "if a plugin was built with debug information, name the source line where it traps; slow, for development")
 	f.BoolVar(&o.orAnyPort, cli.OrAnyPort, false, "listen on another port if that of --addr is taken: for 'weft dev'")
-	_ = f.MarkHidden(cli.OrAnyPort) // it is there
+	_ = f.MarkHidden(cli.OrAnyPort) // the flag exists
 	o.debug.add(f)
 	o.tracing.add(f)
 	return cmd
@@ -173,7 +173,11 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 		return err
 	}
 	ignoreFileLimit()
-	// Listen first: a port in use is found before the store is touched.
+	// Listen first, to find a port in use before the store is opened.
+	encrypt, err := encryption(o)
+	if err != nil {
+		return err
+	}
 	l, err := listen(o)
 	if err != nil {
 		return err
@@ -194,9 +198,9 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 		Metrics: series, Tracer: tracer}
 	api := httpapi.Config{Log: log, Addr: l.Addr().String(), AllowedHosts: o.hosts, CORSOrigins: o.origins, Version: cli.Version,
 		MaxPlugin: int64(limits.Greatest().ModuleBytes), MaxRequests: o.maxRequests, MaxStreams: o.maxStreams, MaxRequestBytes: o.maxRequestBytes, RunTimeout: o.timeout(),
-		MaxConnections: mostConnections(), CPU: processTime(),
+		MaxConnections: mostConnections(), TLS: encrypt, CPU: processTime(),
 		Metrics: series.Handler(), Observe: series.Request, Refused: series.Refused, WrongKeys: o.wrongKeys, WrongKey: series.WrongKey, Tracer: requestTracer(tracer)}
-	debug, err := openDebug(o, series.Handler(), log)
+	debug, err := openDebug(o, encrypt, series.Handler(), log)
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
@@ -207,8 +211,9 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 		return errors.Join(err, l.Close(), debug.stop(ctx))
 	}
 	addr := l.Addr().String()
-	// Without a demonstration the first answer comes when the examples are there: requests
-	// wait in the listener until then, as they do while the store is recovered.
+	// Without a demonstration, the server answers its first request after the examples
+	// are loaded. Until then requests wait in the listener, as they do while the store is
+	// recovered.
 	if err := announce(ctx, o, sv.Host(), addr, stdout); err != nil {
 		return errors.Join(err, l.Close(), sv.Stop(ctx), debug.stop(ctx))
 	}
@@ -226,8 +231,8 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 }
 
 // demonstrate loads the plugin of the demonstration, runs the demonstration, and then
-// loads the other examples in the background. loaded waits for them, and cuts the loading
-// short if ctx has ended.
+// loads the other examples in the background. loaded waits for them; if ctx has ended, it
+// stops the loading.
 func demonstrate(ctx context.Context, o serveOptions, h *wire.Host, server, key string, stdout io.Writer) (loaded func() error, err error) {
 	none := func() error { return nil }
 	if o.examples != "" {
@@ -253,10 +258,10 @@ func demonstrate(ctx context.Context, o serveOptions, h *wire.Host, server, key 
 	}, nil
 }
 
-// awaitEnd returns when nothing more can be read, or ctx has ended.
+// awaitEnd returns when the input has ended, or ctx has ended.
 func awaitEnd(ctx context.Context, in io.Reader) {
 	end := make(chan struct{})
-	go func() { // a read cannot be interrupted: it is left behind
+	go func() { // a read cannot be interrupted: it continues in the background
 		_, _ = io.Copy(io.Discard, in)
 		close(end)
 	}()
@@ -266,29 +271,29 @@ func awaitEnd(ctx context.Context, in io.Reader) {
 	}
 }
 
-// check refuses what the server cannot or should not do.
+// check refuses options that the server cannot or should not accept.
 func (o serveOptions) check(adminKey string, log *slog.Logger) error {
 	switch {
 	case o.snapshotEvery < 1:
-		return cli.Usage("--snapshot-every %d: it is a number from 1 on", o.snapshotEvery)
+		return cli.Usage("--snapshot-every %d: must be at least 1", o.snapshotEvery)
 	case o.wrongKeys < 0:
-		return cli.Usage("--wrong-keys %d: it is a number from 0 on", o.wrongKeys)
+		return cli.Usage("--wrong-keys %d: must be at least 0", o.wrongKeys)
 	case o.cacheBytes < 0:
-		return cli.Usage("--cache-bytes %d: it is a number of bytes, or 0 for any", o.cacheBytes)
+		return cli.Usage("--cache-bytes %d: must be a number of bytes, or 0 for no limit", o.cacheBytes)
 	case o.runTimeout < 0:
 		return cli.Usage("--run-timeout %s: must be a time such as 45s, or 0 for none", o.runTimeout)
 	case o.startWait < 0:
-		return cli.Usage("--start-wait %s: must be a time such as 15s, or 0 for any time", o.startWait)
+		return cli.Usage("--start-wait %s: must be a time such as 15s, or 0 for no limit", o.startWait)
 	case o.data == "":
 		return cli.Usage("--data is empty: name a directory, or :memory: to keep nothing")
 	case o.dueAtOnce < 1:
-		return cli.Usage("--due-at-once %d: it is a number from 1 on", o.dueAtOnce)
+		return cli.Usage("--due-at-once %d: must be at least 1", o.dueAtOnce)
 	case o.maxRequests < 1 || o.maxStreams < 1 || o.maxRequestBytes < 1:
-		return cli.Usage("--max-requests, --max-streams and --max-request-bytes are numbers from 1 on")
+		return cli.Usage("--max-requests, --max-streams and --max-request-bytes must be at least 1")
 	case (o.tlsCert == "") != (o.tlsKey == ""):
-		return cli.Usage("--tls-cert and --tls-key are given together")
+		return cli.Usage("--tls-cert and --tls-key must be given together")
 	case o.demo && o.tlsCert != "":
-		return cli.Usage("--demo speaks plain HTTP: leave it out with --tls-cert")
+		return cli.Usage("--demo uses plain HTTP: it cannot be combined with --tls-cert")
 	}
 	if err := checkNames(o.hosts, o.origins); err != nil {
 		return err
@@ -296,11 +301,11 @@ func (o serveOptions) check(adminKey string, log *slog.Logger) error {
 	return checkAddr(o, adminKey, log)
 }
 
-// timeout is that of runs whose workflow names none, as [wire.Config] has it: below
-// 0 for none.
+// timeout is the timeout of runs whose workflow sets none, in the form of [wire.Config]:
+// below 0 for none.
 func (o serveOptions) timeout() time.Duration { return orNone(o.runTimeout) }
 
-// orNone gives a time as [wire.Config] has it, where 0 says that there is none.
+// orNone converts a time to the form of [wire.Config], where a time below 0 means none.
 func orNone(d time.Duration) time.Duration {
 	if d == 0 {
 		return -1
@@ -308,8 +313,8 @@ func orNone(d time.Duration) time.Duration {
 	return d
 }
 
-// checkNames refuses names of hosts and origins that no request could ever have: the
-// server would seem to allow what it does not.
+// checkNames refuses names of hosts and origins that no request can have: the server
+// would seem to allow something that it does not allow.
 func checkNames(hosts, origins []string) error {
 	for _, name := range hosts {
 		if strings.Trim(name, ".") == "" || strings.ContainsAny(name, " /:@*?#") && !isAddress(name) {
@@ -325,13 +330,14 @@ func checkNames(hosts, origins []string) error {
 	return nil
 }
 
-// isAddress reports whether a host is named by an address, of IPv6 too.
+// isAddress reports whether a host is an IP address.
 func isAddress(name string) bool {
 	_, err := netip.ParseAddr(name)
 	return err == nil
 }
 
-// announce loads the examples, unless they come behind the demonstration, and prints the word that the server serves.
+// announce loads the examples, unless they are loaded after the demonstration, and prints
+// that the server serves.
 func announce(ctx context.Context, o serveOptions, h *wire.Host, addr string, stdout io.Writer) error {
 	if o.examples != "" && !o.demo {
 		n, err := loadExamples(ctx, h, o.examples, stdout)
@@ -344,10 +350,10 @@ func announce(ctx context.Context, o serveOptions, h *wire.Host, addr string, st
 	return nil
 }
 
-// quietKey is the key of contexts in whose work only warnings and errors are logged.
+// quietKey is the key of contexts for work of which only warnings and errors are logged.
 type quietKey struct{}
 
-// quietly leaves out what is logged in such a context.
+// quietly omits other records in such a context.
 type quietly struct{ slog.Handler }
 
 // Enabled implements slog.Handler.
@@ -382,7 +388,7 @@ func newLog(o serveOptions, w io.Writer) (*slog.Logger, error) {
 	}
 }
 
-// listenError says in one sentence why the address cannot be had.
+// listenError says in one sentence why the server cannot listen at the address.
 func listenError(addr string, err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -395,7 +401,7 @@ func listenError(addr string, err error) error {
 	return fmt.Errorf("cannot listen on %s: %w", addr, err)
 }
 
-// pluginError shows every problem of a refused plugin.
+// pluginError lists every problem of a refused plugin.
 func pluginError(file string, err error) error {
 	var e *host.Error
 	if !errors.As(err, &e) || len(e.Problems) == 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/weftrun/weft/host/server"
 )
 
-// openServer opens a host and puts it behind the front, with the API that it answers.
+// openServer opens a host and puts it behind the front, with its API.
 func openServer(ctx context.Context, cfg wire.Config, api httpapi.Config, front *httpapi.Front, counts *wire.Series) (*server.Server[*wire.Host], error) {
 	return server.Open(ctx, server.Config[*wire.Host]{
 		Open: func(ctx context.Context, failed *wire.Host) (*wire.Host, error) {
@@ -24,7 +24,7 @@ func openServer(ctx context.Context, cfg wire.Config, api httpapi.Config, front 
 	})
 }
 
-// answering is the configuration of an API whose services are those of a host.
+// answering returns the configuration of an API that uses the services of a host.
 func answering(api httpapi.Config, h *wire.Host) httpapi.Config {
 	api.Runs, api.Sessions, api.Plugins, api.Health, api.Access, api.Quotas = h.Runs, h.Runs, h.Plugins, h, h.Access, h.Quotas
 	api.Admission = h.Runs

@@ -7,6 +7,6 @@ import (
 	"syscall"
 )
 
-// ignoreFileLimit has a write beyond the limit on the size of files (ulimit -f)
-// fail, as one on a full disk does, where it would end the process.
+// ignoreFileLimit makes a write beyond the limit on the size of files (ulimit -f) fail
+// like a write to a full disk. By default it would end the process.
 func ignoreFileLimit() { signal.Ignore(syscall.SIGXFSZ) }

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bufio"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -22,7 +23,7 @@ import (
 	"github.com/weftrun/weft/host/httpapi"
 )
 
-// certificate makes one for 127.0.0.1 that has signed itself.
+// certificate makes a self-signed certificate for 127.0.0.1.
 func certificate(t *testing.T) (cert, key string, pool *x509.CertPool) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -54,12 +55,16 @@ func certificate(t *testing.T) (cert, key string, pool *x509.CertPool) {
 
 func TestTLS(t *testing.T) {
 	cert, key, pool := certificate(t)
-	l, err := listen(serveOptions{addr: "127.0.0.1:0", tlsCert: cert, tlsKey: key})
+	encrypt, err := encryption(serveOptions{tlsCert: cert, tlsKey: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := listen(serveOptions{addr: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	h := hosttest.New(t, hosttest.Config{})
-	server := httpapi.New(httpapi.Config{Runs: h.Runs, Plugins: h.Plugins, Health: h, Addr: l.Addr().String()})
+	server := httpapi.New(httpapi.Config{Runs: h.Runs, Plugins: h.Plugins, Health: h, Addr: l.Addr().String(), MaxConnections: 2, TLS: encrypt})
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	defer func() {
@@ -72,7 +77,12 @@ func TestTLS(t *testing.T) {
 		config.RootCAs = pool
 		transport := &http.Transport{TLSClientConfig: config}
 		defer transport.CloseIdleConnections()
-		res, err := (&http.Client{Transport: transport}).Get("https://" + l.Addr().String() + "/workflows")
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+l.Addr().String()+"/workflows", nil)
+		if err != nil {
+			return "", err
+		}
+		req.Header.Set("Origin", "https://"+l.Addr().String()) // as a page of the server itself
+		res, err := (&http.Client{Transport: transport}).Do(req)
 		if err != nil {
 			return "", err
 		}
@@ -80,13 +90,25 @@ func TestTLS(t *testing.T) {
 		body, err := io.ReadAll(res.Body)
 		return string(body), err
 	}
+	// One connection has a place, and keeps it while it idles and nobody waits.
+	idle, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{RootCAs: pool})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = idle.Close() }() // the server may have closed it
+	if _, err := io.WriteString(idle, "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if res, err := http.ReadResponse(bufio.NewReader(idle), nil); err != nil || res.Close {
+		t.Fatalf("the first answer: %v, %+v", err, res)
+	}
 	if body, err := ask(&tls.Config{}); err != nil || body != `{"workflows":[]}` {
 		t.Errorf("by TLS: %s, %v", body, err)
 	}
 	if _, err := ask(&tls.Config{MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}); err == nil {
 		t.Error("TLS 1.1 is taken")
 	}
-	if _, err := listen(serveOptions{addr: "127.0.0.1:0", tlsCert: key, tlsKey: cert}); err == nil {
+	if _, err := encryption(serveOptions{tlsCert: key, tlsKey: cert}); err == nil {
 		t.Error("a certificate that is none is taken")
 	}
 }

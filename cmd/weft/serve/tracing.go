@@ -13,10 +13,10 @@ import (
 	"github.com/weftrun/weft/host/trace"
 )
 
-// tracingWithin is how long a stopping server may take to send what spans are left.
+// tracingWithin is how long a stopping server may take to send the remaining spans.
 const tracingWithin = 3 * time.Second
 
-// tracingOptions are the flags of traces.
+// tracingOptions are the flags for traces.
 type tracingOptions struct {
 	endpoint  string
 	propagate bool
@@ -27,7 +27,7 @@ func (o *tracingOptions) add(f *pflag.FlagSet) {
 	f.BoolVar(&o.propagate, "trace-propagate", true, "send the trace's id (traceparent) to services that resources of the kind http call")
 }
 
-// openTracing makes the tracer, nil if nobody wants traces, and its series.
+// openTracing creates the tracer, nil if traces are disabled, and its metrics.
 func openTracing(ctx context.Context, o tracingOptions, series *metrics.Metrics, log *slog.Logger) (*trace.Tracer, error) {
 	if !trace.Wanted(o.endpoint) {
 		return nil, nil
@@ -40,16 +40,16 @@ func openTracing(ctx context.Context, o tracingOptions, series *metrics.Metrics,
 		return func() float64 { return float64(of(t.Counts())) }
 	}
 	series.Source([]metrics.Reading{
-		{Name: "trace_spans_sent_total", Help: "Spans that the collector took.", Counter: true, Read: count(func(c trace.Counts) uint64 { return c.Sent })},
-		{Name: "trace_spans_dropped_total", Help: "Spans that found the queue to the collector full.", Counter: true, Read: count(func(c trace.Counts) uint64 { return c.Dropped })},
-		{Name: "trace_spans_failed_total", Help: "Spans that the collector did not take.", Counter: true, Read: count(func(c trace.Counts) uint64 { return c.Failed })},
+		{Name: "trace_spans_sent_total", Help: "Spans that the collector accepted.", Counter: true, Read: count(func(c trace.Counts) uint64 { return c.Sent })},
+		{Name: "trace_spans_dropped_total", Help: "Spans dropped because the queue to the collector was full.", Counter: true, Read: count(func(c trace.Counts) uint64 { return c.Dropped })},
+		{Name: "trace_spans_failed_total", Help: "Spans that the collector did not accept.", Counter: true, Read: count(func(c trace.Counts) uint64 { return c.Failed })},
 		{Name: "trace_spans_waiting", Help: "Spans in the queue to the collector.", Read: count(func(c trace.Counts) uint64 { return uint64(c.Waiting) })},
 	})
 	return t, nil
 }
 
-// closeTracing sends what is left, if there is a tracer. What the collector does not
-// take any more is in no way the server's failure.
+// closeTracing sends the remaining spans, if there is a tracer. A failure of the
+// collector is not a failure of the server.
 func closeTracing(ctx context.Context, t *trace.Tracer, log *slog.Logger) {
 	if t == nil {
 		return
@@ -61,8 +61,8 @@ func closeTracing(ctx context.Context, t *trace.Tracer, log *slog.Logger) {
 	}
 }
 
-// requestTracer is nil, and not an interface that holds a nil pointer, if there is
-// none.
+// requestTracer returns nil, and not an interface that holds a nil pointer, if there is
+// no tracer.
 func requestTracer(t *trace.Tracer) httpapi.Tracer {
 	if t == nil {
 		return nil

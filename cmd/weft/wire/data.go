@@ -12,12 +12,12 @@ import (
 	"github.com/weftrun/weft/host/store/sqlite"
 )
 
-// Check verifies what a store holds, as it is at one moment. found takes each
-// fault, progress (nil: none) what is being done; see [audit.Config].
+// Check verifies the content of a store at one moment. It calls found with each fault,
+// and progress, unless it is nil, with the current work; see [audit.Config].
 //
 // # Errors
 //
-// Why the check could not be made or came to no end; faults are none.
+// Why the check could not be made or completed. Faults are not errors.
 func Check(ctx context.Context, s *sqlite.Store, found func(audit.Fault) error, progress func(what string, done, total int)) (sum audit.Summary, err error) {
 	versions, err := module.New(module.Config{Store: s})
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/weftrun/weft/host/flow"
 )
 
-// flows runs the steps of flows natively, and hands all others to the sandbox.
+// flows runs the steps of flows natively, and passes all other steps to the sandbox.
 type flows struct {
 	host.Sandbox
 	source source
@@ -19,7 +19,7 @@ type flows struct {
 	read map[string]*flow.Document
 }
 
-// mostFlows bounds the documents that are kept; beyond it they are read again.
+// mostFlows limits the documents in memory; beyond it, documents are read again.
 const mostFlows = 256
 
 // Ready implements host.Sandbox: a flow has no code.
@@ -39,7 +39,7 @@ func (f *flows) Invoke(ctx context.Context, inv host.Invocation) (res host.Invoc
 	if err != nil {
 		return res, err
 	}
-	defer func() { // whatever a flow says, the server stays up
+	defer func() { // whatever a flow contains, the server must not crash
 		if fault := recover(); fault != nil {
 			err = fmt.Errorf("the flow %s could not be walked: %v", inv.Digest, fault)
 		}
@@ -49,7 +49,7 @@ func (f *flows) Invoke(ctx context.Context, inv host.Invocation) (res host.Invoc
 	return flow.Run(doc, inv, func() error { return t.stopped(ctx, &inv) })
 }
 
-// timed is a token that knows how long its run has had it.
+// timed is a token that measures how long its run has had it.
 type timed struct {
 	host.Token
 	began  time.Time
@@ -83,8 +83,8 @@ func (t *timed) Worked(charged uint64) {
 	}
 }
 
-// stopped says why a run is to end: it is not wanted any more, or its time on a core is
-// up. The time of a replay does not count.
+// stopped says why a run must end: it was cancelled, or its time on a core is up. The
+// time of a replay does not count.
 func (t *timed) stopped(ctx context.Context, inv *host.Invocation) error {
 	if err := ctx.Err(); err != nil {
 		return err

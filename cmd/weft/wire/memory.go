@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// memoryReader reads the live objects of the process and its memory limit: GOMEMLIMIT,
-// else that of its control group, else none.
+// memoryReader reads the size of the live objects of the process, and its memory limit:
+// GOMEMLIMIT, or the limit of its control group, or none.
 type memoryReader struct {
 	once  sync.Once
-	group int64 // limit of the control group; 0: none is known
+	group int64 // limit of the control group; 0: unknown
 
 	mu     sync.Mutex // guards forced
 	forced time.Time
@@ -36,15 +36,15 @@ func (m *memoryReader) read() (live, limit int64) {
 	}
 	live = liveBytes()
 	if limit > 0 && float64(live) > 0.8*float64(limit) && m.mayForce() {
-		// The number is of the newest collection, which may be minutes old when
-		// hardly anything is allocated.
+		// The number comes from the latest collection, which may be minutes old if the
+		// process allocates little.
 		runtime.GC()
 		live = liveBytes()
 	}
 	return live, limit
 }
 
-// mayForce reports whether a collection may be forced: one a second may.
+// mayForce reports whether a collection may be forced: at most one a second.
 func (m *memoryReader) mayForce() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

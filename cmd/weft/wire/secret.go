@@ -9,10 +9,10 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// metaSecret names the store's secret among the values of the server itself.
+// metaSecret names the store's secret among the server's own values.
 const metaSecret = "secret"
 
-// secret reads what is random and stays with the store, and makes it at first.
+// secret reads the random secret of the store. The first call creates it.
 func secret(ctx context.Context, store host.Store) ([]byte, error) {
 	s, err := store.Meta(ctx, metaSecret)
 	if errors.Is(err, host.ErrNotFound) || err == nil && len(s) == 0 {

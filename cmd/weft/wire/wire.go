@@ -1,8 +1,8 @@
-// Package wire joins the rooms of the host: it is where the interfaces that
-// they declare meet what implements them.
+// Package wire joins the packages of the host: it connects the interfaces that they
+// declare with their implementations.
 //
-// It must not know how any room works. What it does itself is to open the rooms in
-// order, to close them, and to hand each what another needs.
+// It does not depend on how any package works. It opens the packages in order, closes
+// them, and passes to each what it needs from the others.
 package wire
 
 import (
@@ -39,24 +39,24 @@ import (
 	"github.com/weftrun/weft/host/work"
 )
 
-// InMemory is the data directory's name that means: keep nothing.
+// InMemory is the name of the data directory of a host that stores nothing on disk.
 const InMemory = ":memory:"
 
 // Config says what host to open.
 type Config struct {
-	// Data is the directory of the database and the compile cache, made if it
-	// is not there; InMemory keeps nothing.
+	// Data is the directory of the database and the compile cache. It is created if it
+	// does not exist. With InMemory nothing is stored.
 	Data string
-	// AcceptLoss serves a directory of which a part is missing; see sqlite.Options.
+	// AcceptLoss serves a directory with missing files; see sqlite.Options.
 	AcceptLoss bool
-	// Lost is called with what is accepted as lost, which the log has too. It may be nil.
+	// Lost is called with each accepted loss, which is also logged. It may be nil.
 	Lost func(*sqlite.Missing)
 	// Limits of uploads and new runs, and the tenants' budgets. nil: the defaults.
 	Limits *limit.Table
-	// Resources are the operator's, which workflows may call besides those that
-	// tenants define; they are the caller's to close. nil: none.
+	// Resources are the operator's resources, which workflows may call besides the
+	// resources that tenants define. The caller closes them. nil: none.
 	Resources *resource.Table
-	// ResourceKeys seal the secrets of what tenants define. nil: it has none.
+	// ResourceKeys encrypt the secrets in the definitions of tenants. nil: no keys.
 	ResourceKeys *resource.Keys
 	// IdleAfter, Tokens and Timeout: see scheduler.Config.
 	IdleAfter time.Duration
@@ -64,51 +64,51 @@ type Config struct {
 	Timeout   time.Duration
 	// Yield: see scheduler.Config.
 	Yield func()
-	// DueAtOnce, SnapshotEntries and KeepEntries likewise.
+	// DueAtOnce, SnapshotEntries and KeepEntries: see scheduler.Config.
 	DueAtOnce       int
 	SnapshotEntries int
 	KeepEntries     uint64
 	// AdminKey is the server's own key; see access.Config.
 	AdminKey string
 	Log      *slog.Logger
-	// Compiler is the command that builds modules in a process of its own; see
-	// sandbox.Config. It is not used if there is neither Data nor Code. nil: they are
-	// built in this process.
+	// Compiler is the command that compiles modules in a process of its own; see
+	// sandbox.Config. It is not used if both Data and Code are empty. nil: modules are
+	// compiled in this process.
 	Compiler []string
 	// CatchCrashes keeps the crash report of this process in Data; see blackbox.Config.
 	CatchCrashes bool
 	// SourceLines: see sandbox.Config.
 	SourceLines bool
-	// After is the host of this process in whose place this one comes, after its
-	// store failed; it is closed. See scheduler.Config. nil: none.
+	// After is the host that this host replaces in the same process, after its store
+	// failed. It is closed. See scheduler.Config. nil: none.
 	After *Host
-	// Metrics count what happens, if they are not nil; see also [Host.Count].
+	// Metrics count events of the host, if not nil; see also [Host.Count].
 	Metrics *metrics.Metrics
-	// Tracer makes the spans of traces, if it is not nil; it is the caller's to close.
+	// Tracer makes the spans of traces, if not nil. The caller closes it.
 	Tracer *trace.Tracer
 	// Observe is called after each invocation of a guest, on any goroutine. It
 	// may be nil.
 	Observe func(*host.Invocation, *host.InvocationResult)
 
-	// CacheBytes bounds the compile cache; see [sandbox.Config]. 0: it is not bounded.
+	// CacheBytes limits the compile cache; see [sandbox.Config]. 0: no limit.
 	CacheBytes int64
-	// Code is the folder of the compile cache, for tests whose hosts share what one of
-	// them has compiled. Default: one in Data.
+	// Code is the folder of the compile cache, for tests whose hosts share compiled
+	// modules. Default: a folder in Data.
 	Code string
 	// StartWait: see scheduler.Config.
 	StartWait time.Duration
-	// What tests put into the host's place. nil: what Data says, the sandbox as
-	// it is, and the clock on the wall.
+	// Replacements for tests. nil: the store of Data, the sandbox without a wrapper, and
+	// the system clock.
 	Store  host.Store
 	Around func(host.Sandbox) host.Sandbox
 	Now    func() time.Time
-	// WrapStore gives what stands in for the store, for tests of a store that
-	// fails. nil: nothing does.
+	// WrapStore returns a wrapper around the store, for tests of a store that fails. nil:
+	// no wrapper.
 	WrapStore func(host.Store) host.Store
 }
 
-// Runs is what serves runs and sessions: the scheduler steers them, and the reader answers
-// questions about them from what is stored. It implements host.Runs, host.Sessions and
+// Runs serves runs and sessions: the scheduler controls them, and the reader answers
+// questions about them from the store. It implements host.Runs, host.Sessions and
 // host.Admission.
 type Runs struct {
 	*scheduler.Scheduler
@@ -127,11 +127,11 @@ type Host struct {
 	Quotas  *quota.Service
 	// Resources are those of the operator and of tenants.
 	Resources *resource.Service
-	// Secret is random, and the same for as long as the store is.
+	// Secret is random, and stays the same for the life of the store.
 	Secret []byte
 
-	files    *sqlite.Store // Store without what stands in for it; nil: it is not in files
-	box      *blackbox.Box // nil: nothing is kept
+	files    *sqlite.Store // Store without its wrapper; nil: it is not in files
+	box      *blackbox.Box // nil: there is no crash report
 	position *blackbox.Position
 	log      *slog.Logger
 	stopRuns context.CancelFunc
@@ -139,7 +139,7 @@ type Host struct {
 	runs     chan error
 	jrnl     chan error
 	stopAcc  context.CancelFunc
-	acc      chan struct{} // closed when Access and Resources run no more
+	acc      chan struct{} // closed when the goroutines of Access and Resources have ended
 	dead     chan struct{}
 	failure  error // of the journal; set before dead is closed
 	once     sync.Once
@@ -149,13 +149,13 @@ type Host struct {
 	draining bool
 }
 
-// Open opens the store, recovers what it holds and begins to run it.
+// Open opens the store, recovers its content and starts to run it.
 func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	h = &Host{log: cfg.Log, runs: make(chan error, 1), jrnl: make(chan error, 1), dead: make(chan struct{})}
-	opened := h // the result is nil where this fails
+	opened := h // the result is nil if Open fails
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, opened.release(context.WithoutCancel(ctx)))
@@ -229,7 +229,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 	return h, nil
 }
 
-// forget lets go of what is in memory of a tenant that nobody uses.
+// forget removes a tenant that nobody uses from memory.
 func (h *Host) forget(ctx context.Context, tenant string) error {
 	if err := h.Runs.Forget(ctx, tenant); err != nil {
 		return err
@@ -239,7 +239,7 @@ func (h *Host) forget(ctx context.Context, tenant string) error {
 	return nil
 }
 
-// lost says in the log what is accepted as lost.
+// lost logs the accepted losses.
 func (c *Config) lost(m *sqlite.Missing) {
 	c.Log.Warn("the data directory has lost something, which is accepted", "dir", m.Dir, "code", m.Code, "what", m.What, "commits", m.Commits, "until", m.Since)
 	if c.Lost != nil {
@@ -268,8 +268,8 @@ func (h *Host) openStore(cfg Config) (host.Store, error) {
 	return s, nil
 }
 
-// openBox reads how the process before ended. The store is open: nobody else uses the
-// directory.
+// openBox reads how the previous process ended. The store is open, so no other process
+// uses the directory.
 func (h *Host) openBox(cfg Config) {
 	if cfg.Data == InMemory || cfg.Store != nil {
 		return
@@ -305,7 +305,7 @@ func (h *Host) openSandbox(ctx context.Context, cfg Config) error {
 	return nil
 }
 
-// observedSandbox tells of invocations.
+// observedSandbox reports invocations.
 type observedSandbox struct {
 	host.Sandbox
 	observe func(*host.Invocation, *host.InvocationResult)
@@ -328,7 +328,8 @@ func (s observedSandbox) Invoke(ctx context.Context, inv host.Invocation) (host.
 	return res, err
 }
 
-// tracer is nil, and not an interface that holds a nil pointer, if there is none.
+// tracer returns nil, and not an interface that holds a nil pointer, if there is no
+// tracer.
 func tracer(t *trace.Tracer) scheduler.Tracer {
 	if t == nil {
 		return nil
@@ -336,7 +337,7 @@ func tracer(t *trace.Tracer) scheduler.Tracer {
 	return t
 }
 
-// source gives the sandbox the bytes of modules, once there is a service.
+// source gives the sandbox the bytes of modules.
 type source struct{ h *Host }
 
 func (s source) Wasm(ctx context.Context, digest string) ([]byte, error) {
@@ -344,7 +345,7 @@ func (s source) Wasm(ctx context.Context, digest string) ([]byte, error) {
 	return m.Bytes, err
 }
 
-// begin starts the runners of the journal and the scheduler.
+// begin starts the goroutines of the journal and the scheduler.
 func (h *Host) begin(ctx context.Context) {
 	jctx, stopJrnl := context.WithCancel(context.WithoutCancel(ctx))
 	rctx, stopRuns := context.WithCancel(context.WithoutCancel(ctx))
@@ -370,12 +371,12 @@ func (h *Host) begin(ctx context.Context) {
 // grace is how long running guests may take to end when the host closes.
 const grace = 5 * time.Second
 
-// Dead is closed when the journal has stopped: by Close, or because the store
-// failed in a way after which only opening it again can tell what is durable. Then
-// nothing that waits will be answered, and the host is to be closed.
+// Dead is closed when the journal has stopped: by Close, or because the store failed in a
+// way that requires opening it again to determine what is durable. Then waiting requests
+// will not be answered, and the host must be closed.
 func (h *Host) Dead() <-chan struct{} { return h.dead }
 
-// Failure is why the journal stopped, once Dead is closed; nil if by Close.
+// Failure returns why the journal stopped, once Dead is closed; nil if Close stopped it.
 func (h *Host) Failure() error {
 	<-h.dead
 	return h.failure
@@ -407,9 +408,9 @@ func (h *Host) Ready() error {
 // Reduced implements host.Health.
 func (h *Host) Reduced() string { return h.Runs.Reduced() }
 
-// Close stops the runs (they go on at the next Open), makes everything that
-// happened durable and releases the store. It returns when all is out; it may
-// be called twice.
+// Close stops the runs (they continue at the next Open), makes everything that happened
+// durable and releases the store. It returns when all goroutines have ended. It may be
+// called twice.
 func (h *Host) Close(ctx context.Context) error {
 	h.once.Do(func() { h.err = h.close(ctx) })
 	return h.err
@@ -422,7 +423,7 @@ func (h *Host) close(ctx context.Context) error {
 		h.Runs.Abandon()
 	default:
 	}
-	h.stopAcc() // first: what it does needs the others
+	h.stopAcc() // first, because its work needs the others
 	<-h.acc
 	h.stopRuns()
 	err := <-h.runs

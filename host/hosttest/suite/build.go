@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -34,8 +35,8 @@ func Build(cmd *exec.Cmd, out string, sources ...string) ([]byte, error) {
 		}
 	}
 	by := string(stamp) + strings.ReplaceAll(strings.Join(cmd.Args, "\n"), out, "OUT")
-	whole := exec.Command(filepath.Join(Root(), ".ci", "built"), append(append(args, "--"), cmd.Args...)...)
-	whole.Dir, whole.Env = cmd.Dir, append(cmd.Env, "WEFT_BUILT_BY="+by)
+	whole := exec.Command(filepath.Join(Root(), ".ci", "built"), slices.Concat(args, []string{"--"}, cmd.Args)...)
+	whole.Dir, whole.Env = cmd.Dir, append(slices.Clip(cmd.Env), "WEFT_BUILT_BY="+by)
 	return whole.CombinedOutput()
 }
 

@@ -1,6 +1,7 @@
 package abuse
 
 import (
+	"crypto/tls"
 	"net"
 	"net/http"
 	"sync"
@@ -8,19 +9,19 @@ import (
 	"time"
 )
 
-// While another connection waits for a place, a connection without a request gives its
-// place up after idleGrace, and a new connection that has sent nothing after newGrace.
-// A connection that is closed as soon as it idles meets requests that are already on
-// their way, and a client does not repeat a POST by itself.
+// While a new connection waits for a place, other connections may be closed: a connection
+// without a request after idleGrace, and a connection that has sent nothing yet after
+// newGrace. Closing an idle connection immediately would lose requests that are on their
+// way, and a client does not repeat a POST by itself.
 const (
 	idleGrace = 250 * time.Millisecond
 	newGrace  = 5 * time.Second
 )
 
-// Connections bounds the connections of an HTTP server that are open at a time. The
+// Connections limits the connections of an HTTP server that are open at a time. The
 // newest connection of a listener is accepted and then waits for a place. While a
-// connection waits, each answer to a request that comes then is the last of its
-// connection, and connections that idle are closed after a grace.
+// connection waits, each connection is closed after its next answer, and idle connections
+// are closed after a grace.
 //
 // Its methods may be called from any goroutine.
 type Connections struct {
@@ -28,11 +29,11 @@ type Connections struct {
 	waiting atomic.Int64  // connections without a place
 	grace   time.Duration // idleGrace, except in tests
 
-	mu   sync.Mutex               // guards what follows
+	mu   sync.Mutex               // guards the fields below
 	idle map[*boundConn]time.Time // when a connection without a request may be closed
 }
 
-// Bind has the server keep to so many connections, and returns what makes its
+// Bind limits the server to most connections, and returns the Connections that makes its
 // listeners; nil if most is 0.
 func Bind(s *http.Server, most int) *Connections {
 	if most <= 0 {
@@ -50,7 +51,8 @@ func Bind(s *http.Server, most int) *Connections {
 	return c
 }
 
-// Listener gives a listener whose connections are bounded; l itself if c is nil.
+// Listener returns a listener whose connections are bounded; l itself if c is nil. A
+// TLS listener must wrap the bounded listener, not the reverse.
 func (c *Connections) Listener(l net.Listener) net.Listener {
 	if c == nil {
 		return l
@@ -60,6 +62,9 @@ func (c *Connections) Listener(l net.Listener) net.Listener {
 
 // changed is the server's ConnState.
 func (c *Connections) changed(conn net.Conn, state http.ConnState) {
+	if encrypted, ok := conn.(*tls.Conn); ok {
+		conn = encrypted.NetConn()
+	}
 	b, ok := conn.(*boundConn)
 	if !ok {
 		return
@@ -76,12 +81,12 @@ func (c *Connections) changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// overdue gives a connection without a request whose grace has passed; nil and for how
-// long to wait until there may be another if there is none.
+// overdue returns a connection without a request whose grace has passed. If there is no
+// such connection, it returns nil and the time to wait before asking again.
 func (c *Connections) overdue() (*boundConn, time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	wait := c.grace // one that idles from now on
+	wait := c.grace // for a connection that becomes idle from now on
 	for b, until := range c.idle {
 		left := time.Until(until)
 		if left <= 0 {
@@ -93,7 +98,7 @@ func (c *Connections) overdue() (*boundConn, time.Duration) {
 	return nil, wait
 }
 
-// place waits for a place; false if closed is closed before.
+// place waits for a place. It returns false if closed is closed first.
 func (c *Connections) place(closed <-chan struct{}) bool {
 	select {
 	case c.places <- struct{}{}:
@@ -132,7 +137,7 @@ func (l *boundListener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	if !l.of.place(l.closed) {
-		_ = c.Close() // nobody has read from it
+		_ = c.Close() // no goroutine has read from it
 		return nil, net.ErrClosed
 	}
 	return &boundConn{Conn: c, of: l.of}, nil
@@ -144,7 +149,7 @@ func (l *boundListener) Close() error {
 	return l.Listener.Close()
 }
 
-// boundConn gives its place back when it is closed.
+// boundConn releases its place when it is closed.
 type boundConn struct {
 	net.Conn
 	of   *Connections

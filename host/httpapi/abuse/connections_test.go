@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// While a connection waits for a place, the connections that have places are not closed
-// before their next answer: that answer says that it is the last, and the place is free.
+// While a connection waits for a place, connections with a place are not closed before
+// their next answer. That answer says that it is the last, and frees the place.
 func TestOpenConnectionsGetTheirNextAnswer(t *testing.T) {
 	s := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
 	bound := Bind(s, 3) // two places
@@ -45,7 +45,7 @@ func TestOpenConnectionsGetTheirNextAnswer(t *testing.T) {
 	}
 }
 
-// client is a connection that a test asks on.
+// client is a connection on which a test sends requests.
 type client struct {
 	net.Conn
 	answers *bufio.Reader
@@ -57,7 +57,7 @@ func connect(t *testing.T, l net.Listener) *client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.Close() }) // nothing is left to be sent
+	t.Cleanup(func() { _ = c.Close() }) // all data has been sent
 	return &client{c, bufio.NewReader(c)}
 }
 

@@ -13,26 +13,26 @@ import (
 // overloadPause is how long a refused client waits before it asks again.
 const overloadPause = time.Second
 
-// Load bounds something that requests hold while they are under way. A tenant may hold as
-// much as it leaves free: half if it is alone, a third if there are two such tenants. So a
-// tenant that asks for everything leaves room for others. Its methods may be called from
-// any goroutine.
+// Load limits a resource that requests hold while the server handles them. A tenant may
+// hold as much as it leaves free: half if it is alone, a third if there are two such
+// tenants. So a tenant that asks for everything leaves room for others. Its methods may
+// be called from any goroutine.
 type Load struct {
 	what string // for messages
 	most int64
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	taken   int64
 	tenants map[string]int64
 }
 
-// NewLoad makes a load of so much; what names it in messages.
+// NewLoad creates a load with the limit most. what names the resource in messages.
 func NewLoad(what string, most int64) *Load {
 	return &Load{what: what, most: most, tenants: map[string]int64{}}
 }
 
-// Take takes n for a tenant; alone says that there are no other tenants.
-// [host.CodeOverloaded].
+// Take takes n for a tenant. alone says that there are no other tenants; then the tenant
+// may take everything. The error is [host.CodeOverloaded].
 func (l *Load) Take(tenant string, n int64, alone bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,7 +46,7 @@ func (l *Load) Take(tenant string, n int64, alone bool) error {
 	return nil
 }
 
-// Give gives back what Take has taken.
+// Give returns n that Take has taken.
 func (l *Load) Give(tenant string, n int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,15 +56,15 @@ func (l *Load) Give(tenant string, n int64) {
 	}
 }
 
-// Taken is how much is taken now, by all tenants.
+// Taken returns how much all tenants hold now.
 func (l *Load) Taken() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.taken
 }
 
-// Place is what a request holds of the memory for bodies; one goroutine uses it. nil takes
-// nothing.
+// Place is the memory for bodies that a request holds. One goroutine uses it. A nil Place
+// counts nothing.
 type Place struct {
 	of     *Load
 	tenant string
@@ -72,7 +72,7 @@ type Place struct {
 	bytes  int64
 }
 
-// Place gives a place for a request of a tenant; see [Load.Take].
+// Place returns a place for a request of a tenant; see [Load.Take].
 func (l *Load) Place(tenant string, alone bool) *Place {
 	return &Place{of: l, tenant: tenant, alone: alone}
 }
@@ -97,7 +97,7 @@ func (p *Place) Grow(n int64) error {
 	return nil
 }
 
-// Shrink gives back what Grow has taken.
+// Shrink releases n bytes that Grow has taken.
 func (p *Place) Shrink(n int64) {
 	if p != nil {
 		p.bytes -= n
@@ -105,12 +105,12 @@ func (p *Place) Shrink(n int64) {
 	}
 }
 
-// weighed is the length in bytes from which a body counts with what is made of it. Shorter
-// bodies never take much.
+// weighed is the length in bytes from which the memory for processing a body counts, too.
+// Shorter bodies never need much.
 const weighed = 64 << 10
 
-// Transcoding is the memory, in bytes, that a body takes while it is transcoded, beside
-// itself: copies with wide heads, and the order of each map.
+// Transcoding returns the memory, in bytes, that transcoding a body needs in addition to
+// the body: copies with longer heads, and the order of each map.
 func Transcoding(raw []byte, isCBOR bool) int64 {
 	const head, order = 5, 16
 	n := int64(len(raw))
@@ -120,7 +120,7 @@ func Transcoding(raw []byte, isCBOR bool) int64 {
 	lists, maps := bytes.Count(raw, []byte{'['}), bytes.Count(raw, []byte{'{'})
 	if isCBOR {
 		lists, maps = 0, 0
-		for _, b := range raw { // within texts, too: a few too many
+		for _, b := range raw { // also counts bytes within texts: slightly too many
 			if cbor.Major(b) == cbor.Map {
 				maps++
 			}
@@ -129,7 +129,8 @@ func Transcoding(raw []byte, isCBOR bool) int64 {
 	return 2*n + int64(maps)*(order+head) + int64(lists)*head
 }
 
-// Keeping is the memory, in bytes, of the nodes of a state that an encoded value becomes.
+// Keeping returns the memory, in bytes, of the nodes of a state made from an encoded
+// value.
 func Keeping(raw abi.Raw) (n int64) {
 	const node = 80
 	if len(raw) < weighed {
@@ -145,5 +146,5 @@ func Keeping(raw abi.Raw) (n int64) {
 	return n
 }
 
-// Release gives back all that the place holds.
+// Release releases everything that the place holds.
 func (p *Place) Release() { p.Shrink(p.bytes) }

@@ -1,8 +1,8 @@
-// Package abuse keeps those who ask for too much from the work of others: it counts wrong
-// keys by address, bounds connections and what requests hold at a time, and slows refusals
-// down.
+// Package abuse protects the server from clients that ask for too much: it counts wrong
+// keys by address, limits connections and the resources that requests hold, and slows
+// refusals down.
 //
-// It must not know HTTP's routes, nor what a request asks for.
+// It does not depend on the routes of the API, or on what a request asks for.
 package abuse
 
 import (
@@ -15,44 +15,44 @@ import (
 )
 
 const (
-	// mostParked bounds the refusals that are held back. They may take a parkedPart of the
-	// memory limit, at parkedBytes each; beyond that, connections are closed.
+	// mostParked limits the refusals that are held back. They may use the part parkedPart
+	// of the memory limit, at parkedBytes each; beyond that, connections are closed.
 	mostParked  = 4096
 	parkedPart  = 4
 	parkedBytes = 24 << 10
-	// mostPark bounds how long a refusal is held back.
+	// mostPark limits how long a refusal is held back.
 	mostPark = 5 * time.Second
-	// refusalShare is the part of the process's time on cores that refusals may take
-	// before they are held back. refusalCost is what one refusal takes: mostly to read a
+	// refusalShare is the part of the process's CPU time that refusals may use before
+	// they are held back. refusalCost is the CPU time of one refusal: mostly to read a
 	// request of 23 KB, to write an answer, and to collect the garbage of both, as
 	// BenchmarkOverload shows with GOMEMLIMIT=60MiB at twenty times the load.
 	refusalShare = 0.1
 	refusalCost  = 250 * time.Microsecond
-	// refusalBurst is the time for which refusals come at any rate after a quiet time.
+	// refusalBurst is how long refusals are answered at any rate after a quiet time.
 	refusalBurst = 200 * time.Millisecond
-	// leastCores is the least part of all cores that the process is assumed to get.
+	// leastCores is the smallest part of all cores that the process is assumed to get.
 	leastCores = 0.25
 )
 
-// Refusals holds refusals back, so that they take no more than a part of the cores. Its
-// methods may be called from any goroutine.
+// Refusals holds refusals back, so that they use only a part of the cores. Its methods
+// may be called from any goroutine.
 type Refusals struct {
 	cores int
-	most  int                  // are held back at a time
-	cpu   func() time.Duration // of the process; nil: not known
+	most  int                  // refusals to hold back at a time
+	cpu   func() time.Duration // CPU time of the process; nil: unknown
 	now   func() time.Time
 	wait  func(ctx context.Context, d time.Duration)
 
-	mu     sync.Mutex    // guards what follows
+	mu     sync.Mutex    // guards the fields below
 	read   time.Time     // when cpu was called last
-	used   time.Duration // what it said then
-	had    float64       // how many cores the process had until then
+	used   time.Duration // its result then
+	had    float64       // number of cores that the process had in the last measurement
 	next   time.Time     // when the next refusal may be answered
 	parked int
 }
 
-// NewRefusals makes a Refusals. The end of until ends all waits. cpu gives the time that the
-// process has had on cores; nil: it is not known.
+// NewRefusals creates a Refusals. All waits end when until ends. cpu returns the CPU time
+// of the process; nil: it is unknown.
 func NewRefusals(until context.Context, cpu func() time.Duration) *Refusals {
 	most := int64(mostParked)
 	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 {
@@ -69,9 +69,9 @@ func NewRefusals(until context.Context, cpu func() time.Duration) *Refusals {
 	}}
 }
 
-// Hold holds a refusal back until its turn, but not longer than after, the time for which
-// its client waits by Retry-After. held is the time that it took. ok is false if too many are
-// held back, and the connection must be closed.
+// Hold holds a refusal back until its turn, but at most for after, the Retry-After time
+// of its client. held is how long the refusal was held back. ok is false if too many
+// refusals are held back; then the connection must be closed.
 func (f *Refusals) Hold(ctx context.Context, after time.Duration) (held time.Duration, ok bool) {
 	f.mu.Lock()
 	now := f.now()
@@ -101,8 +101,8 @@ func (f *Refusals) Hold(ctx context.Context, after time.Duration) (held time.Dur
 	return held, true
 }
 
-// share is the number of cores that the process gets, measured over about a second. The
-// caller holds mu.
+// share returns the number of cores that the process gets, measured over about a second.
+// The caller holds mu.
 func (f *Refusals) share(now time.Time) float64 {
 	most, least := float64(f.cores), leastCores*float64(f.cores)
 	if f.cpu == nil {

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Refusals are held back so that they take a tenth of the cores that the process gets, and
-// none for longer than its client is to wait; beyond a number of those that are held back,
-// connections are closed.
+// Refusals are held back so that they use a tenth of the cores that the process gets, and
+// none for longer than its client waits; beyond a number of held refusals, connections
+// are closed.
 func TestManyRefusalsAreHeldBack(t *testing.T) {
 	now, cpu := time.Unix(1000, 0), time.Duration(0)
 	var waited []time.Duration
@@ -22,7 +22,7 @@ func TestManyRefusalsAreHeldBack(t *testing.T) {
 		}
 		return ok
 	}
-	const most = int(2 * refusalShare * float64(time.Second) / float64(refusalCost)) // a second, which are a tenth of two cores
+	const most = int(2 * refusalShare * float64(time.Second) / float64(refusalCost)) // per second: a tenth of two cores
 	for range most * int(refusalBurst/time.Millisecond) / 1000 {
 		if !hold(10 * time.Second) {
 			t.Fatal("a connection is to be closed")
@@ -51,7 +51,7 @@ func TestManyRefusalsAreHeldBack(t *testing.T) {
 		t.Error("too many are held back, and one more is")
 	}
 	f.parked = 0
-	// The process has had one core: half as many.
+	// The process has had one core, so half as many refusals are answered.
 	now, cpu, waited = now.Add(10*time.Second), cpu+10*time.Second, nil
 	for range most * 6 / 10 {
 		hold(10 * time.Second)

@@ -6,7 +6,7 @@ import "github.com/weftrun/weft/host/apiwire"
 var (
 	matchHeader = parameter{name: "If-Match", schema: aText, text: "The ETag that the value must have, or * if the value must exist; otherwise 412."}
 	newHeader   = parameter{name: "If-None-Match", schema: schema{"type": "string", "const": "*"}, text: "*: the session must not exist; otherwise 412."}
-	stateTag    = map[string]string{"ETag": "The tag of the state, as JSON and as CBOR another."}
+	stateTag    = map[string]string{"ETag": "The tag of the state; JSON and CBOR have different tags."}
 )
 
 var sessionOperations = map[string]operation{
@@ -120,7 +120,7 @@ var accessOperations = map[string]operation{
 	},
 	"GET /keys": {
 		group: "Tenants and keys", id: "listKeys", summary: "List the keys that the key may see",
-		answers: []answer{ok("Keys", "The keys, without themselves.")},
+		answers: []answer{ok("Keys", "The keys, without their secrets.")},
 	},
 	"POST /keys": {
 		group: "Tenants and keys", id: "createKey", summary: "Make a key", text: "Only this answer contains the key itself.",
@@ -133,7 +133,7 @@ var accessOperations = map[string]operation{
 	},
 	"DELETE /keys/:id": {
 		group: "Tenants and keys", id: "revokeKey", summary: "End a key",
-		fails: []int{409}, answers: []answer{gone("It opens nothing any more.")},
+		fails: []int{409}, answers: []answer{gone("The key is revoked.")},
 	},
 	"POST /keys/:id/rotate": {
 		group: "Tenants and keys", id: "rotateKey", summary: "Give a key another secret",
@@ -141,7 +141,7 @@ var accessOperations = map[string]operation{
 		fails: []int{409, 429}, answers: []answer{ok("NewKey", "The key as it is now.")},
 	},
 	"GET /audit": {
-		group: "Tenants and keys", id: "listAudit", summary: "What was done to tenants, keys and plugins, the newest first",
+		group: "Tenants and keys", id: "listAudit", summary: "The audit log of tenants, keys and plugins, newest first",
 		query: []parameter{limitQuery(apiwire.MaxPage, apiwire.MaxPage), cursorQuery}, answers: []answer{ok("Audit", "A part of it.")},
 	},
 }
@@ -149,7 +149,7 @@ var accessOperations = map[string]operation{
 var serverOperations = map[string]operation{
 	"GET /health": {
 		group: "Server", id: "health", summary: "Whether the store works",
-		answers: []answer{ok("Health", "It does."), {status: 503, text: "It does not, or the server starts or ends.", body: both(ref("Unhealthy"))}},
+		answers: []answer{ok("Health", "It does."), {status: 503, text: "The store does not work, or the server is starting or stopping.", body: both(ref("Unhealthy"))}},
 	},
 	"GET /ready": {
 		group: "Server", id: "ready", summary: "Whether the server takes work",
@@ -175,7 +175,7 @@ var serverOperations = map[string]operation{
 
 var resourceOperations = map[string]operation{
 	"GET /resources": {
-		group: "Resources", id: "listResources", summary: "List the resources that the tenant may use", text: "Those of the operator's file among them; secrets are shown by nobody.",
+		group: "Resources", id: "listResources", summary: "List the resources that the tenant may use", text: "Including the resources of the operator's file; secrets are never shown.",
 		answers: []answer{ok("Resources", "The resources, with what workflows have used of them.")},
 	},
 	"GET /resources/:name": {
@@ -186,7 +186,7 @@ var resourceOperations = map[string]operation{
 		group: "Resources", id: "listResourceKeys", summary: "What a resource of the kind kv keeps for the tenant",
 		text: "In the order of the keys' bytes: what is durable. A page ends after 4 MiB.",
 		query: []parameter{
-			{name: "prefix", schema: aText, text: "How the keys begin."}, {name: "values", schema: aFlagOff, text: "With the values."},
+			{name: "prefix", schema: aText, text: "The prefix of the keys."}, {name: "values", schema: aFlagOff, text: "With the values."},
 			limitQuery(apiwire.MaxPage, apiwire.DefaultKeys), cursorQuery,
 		},
 		answers: []answer{ok("ResourceKeys", "A part of them.")},
@@ -199,6 +199,6 @@ var resourceOperations = map[string]operation{
 	},
 	"DELETE /resources/:name": {
 		group: "Resources", id: "deleteResource", summary: "Delete a resource",
-		fails: []int{409}, answers: []answer{gone("Nobody may use it any more.")},
+		fails: []int{409}, answers: []answer{gone("The resource is deleted.")},
 	},
 }

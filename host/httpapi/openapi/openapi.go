@@ -2,8 +2,8 @@
 // page for people. Tables say what each route does; the schemas of bodies come from the
 // structs of package apiwire.
 //
-// It must not know how a route does its work, nor which routes a server has: it is given
-// them.
+// It does not depend on how a route does its work. The caller passes the routes of a
+// server.
 package openapi
 
 import (
@@ -25,39 +25,39 @@ const (
 	PathDocs        = "/docs"
 )
 
-// Media types of answers, beside JSON and CBOR.
+// Media types of answers, besides JSON and CBOR.
 const (
 	sseType    = "text/event-stream"
 	ndjsonType = "application/x-ndjson"
 	htmlType   = "text/html"
 	plainType  = "text/plain"
-	// metricsType is what Prometheus asks for first.
+	// metricsType is the type that Prometheus asks for first.
 	metricsType = "application/openmetrics-text"
 )
 
-// operation describes what a route does. What all routes have in common (the header
-// that names the tenant, the errors of authentication) is not in it.
+// operation describes what a route does. It omits what all routes have in common: the
+// header that names the tenant, and the errors of authentication.
 type operation struct {
-	group   string // under which people look for it
-	id      string // of its own, for generated clients
+	group   string // the section of the page
+	id      string // its operationId, for generated clients
 	summary string
-	text    string // more of it, in Markdown without markup
+	text    string // details, in Markdown without markup
 	query   []parameter
 	headers []parameter
-	body    *content // nil: the route reads none
+	body    *content // nil: the route has no body
 	answers []answer // without errors
-	fails   []int    // statuses of errors, beside those that every route has
+	fails   []int    // statuses of errors, besides those that every route has
 }
 
-// parameter is one of the query or a header.
+// parameter is a parameter of the query or a header.
 type parameter struct {
 	name   string
 	schema schema
 	text   string
-	many   bool // it may be given several times
+	many   bool // it may occur several times
 }
 
-// content is a body by media type; the types share its schema unless it is nil.
+// content is a body by media type; all types share its schema, unless the schema is nil.
 type content struct {
 	types  []string
 	schema schema
@@ -66,11 +66,11 @@ type content struct {
 	items schema
 }
 
-// answer is one that is no error.
+// answer is an answer that is not an error.
 type answer struct {
 	status  int
 	text    string
-	body    *content // nil: there is none
+	body    *content // nil: the answer has no body
 	headers map[string]string
 }
 
@@ -78,35 +78,35 @@ type answer struct {
 type Route struct {
 	Method string
 	Path   string // with parameters as :name
-	// Least is the lowest role that may use the route: "" for one that needs no key,
-	// "server" for one that needs the server's own key.
+	// Least is the lowest role that may use the route: "" for a route that needs no key,
+	// "server" for a route that needs the server's own key.
 	Least host.Role
 }
 
 // String is the route's name in the tables.
 func (r Route) String() string { return r.Method + " " + r.Path }
 
-// Pages are the description in both its forms.
+// Pages are the two forms of the description.
 type Pages struct{ JSON, HTML []byte }
 
-// document is what a description is made of.
+// document is the input for a description.
 type document struct {
 	routes  []Route
-	version string // of the server; "" if it is not known
+	version string // of the server; "" if unknown
 }
 
-// Describe describes the routes that a server has. Routes that are in no table are left
-// out; see [Unknown].
+// Describe describes the routes of a server. It omits routes that no table has; see
+// [Unknown].
 func Describe(routes []Route, version string) Pages {
 	d := document{routes, version}
 	text, err := json.Marshal(d.json())
 	if err != nil {
-		panic(err) // it is made of maps, lists and texts alone
+		panic(err) // it contains only maps, lists and texts
 	}
 	return Pages{JSON: text, HTML: d.page()}
 }
 
-// Unknown lists what the tables and the routes do not have in common, for tests.
+// Unknown lists the differences between the tables and the routes, for tests.
 func Unknown(routes []Route) (problems []string) {
 	there := map[string]bool{}
 	for _, r := range routes {
@@ -134,7 +134,7 @@ func (d *document) json() schema {
 	for _, r := range d.routes {
 		op, ok := operations[r.String()]
 		if !ok {
-			continue // a test finds it
+			continue // a test reports it
 		}
 		path := pathTemplate(r.Path)
 		if paths[path] == nil {
@@ -180,13 +180,13 @@ const securityText = "A key of a tenant, or the server's own key. A route lists 
 	"(each includes the roles before it), or server for the server's own key. A server without keys answers every request " +
 	"whose Host is a name of the server and whose Origin is not a foreign web page."
 
-// pathParam finds the parameters of a route.
+// pathParam matches the parameters of a route.
 var pathParam = regexp.MustCompile(`:([a-z]+)`)
 
-// pathTemplate is a route's path as OpenAPI writes it.
+// pathTemplate returns a route's path in the notation of OpenAPI.
 func pathTemplate(path string) string { return pathParam.ReplaceAllString(path, "{$1}") }
 
-// describe makes the description of a route.
+// describe returns the description of a route.
 func (op *operation) describe(r Route) schema {
 	out := schema{"operationId": op.id, "tags": []string{op.group}, "summary": op.summary}
 	if op.text != "" {
@@ -243,8 +243,8 @@ func (op *operation) responses(r Route) map[string]schema {
 	return out
 }
 
-// errorStatuses lists the errors that a route may answer, without those that its
-// answers tell of.
+// errorStatuses lists the errors that a route may answer, except statuses that its
+// answers describe.
 func (op *operation) errorStatuses(r Route) []int {
 	list := slices.Clone(op.fails)
 	if r.Least != "" {
@@ -317,7 +317,7 @@ var tenantParameter = parameter{
 // errorName is an error's name among the components.
 func errorName(status int) string { return "Error" + strconv.Itoa(status) }
 
-// errorAnswers describes the answer of each status that an error has.
+// errorAnswers describes the answer for each error status.
 func errorAnswers() schema {
 	out := schema{}
 	for _, code := range host.Codes(0) {
@@ -339,7 +339,7 @@ func errorAnswers() schema {
 	return out
 }
 
-// errorSchema is that of an error with one of the codes.
+// errorSchema is the schema of an error with one of the codes.
 func errorSchema(codes []host.Code) schema {
 	s := inline[apiwire.Error]()
 	members := s["properties"].(schema)
@@ -353,10 +353,10 @@ func errorSchema(codes []host.Code) schema {
 	return s
 }
 
-// setCodes bounds the member that has the code of an error.
+// setCodes limits the member that has the code of an error to the codes.
 func setCodes(members schema, codes []host.Code) {
 	members["code"].(schema)["enum"] = codes
 }
 
-// schemaNames lists the schemas that have names, sorted.
+// schemaNames lists the named schemas, sorted.
 func schemaNames() []string { return slices.Sorted(maps.Keys(schemas)) }

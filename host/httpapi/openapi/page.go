@@ -18,7 +18,7 @@ var docsTemplate string
 
 var docs = template.Must(template.New("docs").Parse(docsTemplate))
 
-// docsView is what the page shows.
+// docsView is the content of the page.
 type docsView struct {
 	Version, Text, Security string
 	Groups                  []docsGroup
@@ -46,7 +46,7 @@ type docsParam struct {
 	Many           bool
 }
 
-// docsBody is a body: its type, with its members unless that has a name.
+// docsBody is a body: its type, and its members unless the type has a name.
 type docsBody struct {
 	Media   string
 	Type    docsType
@@ -69,7 +69,7 @@ type docsMember struct {
 	Name, Text string
 	Needed     bool
 	Type       docsType
-	Members    []docsMember // of an object without a name, or of a list of such
+	Members    []docsMember // of an unnamed object, or of a list of such objects
 }
 
 type docsError struct {
@@ -77,7 +77,7 @@ type docsError struct {
 	Codes  string
 }
 
-// docsType is a type in words; those with a Ref are names of schemas.
+// docsType is a type in words; words with a Ref are names of schemas.
 type docsType []docsWord
 
 type docsWord struct {
@@ -85,7 +85,7 @@ type docsWord struct {
 	Ref  bool
 }
 
-// docsPage makes the page of the routes that the server has.
+// docsPage makes the page of the server's routes.
 func (d *document) page() []byte {
 	view := docsView{Version: d.version, Text: descriptionText, Security: securityText}
 	for _, g := range groups {
@@ -108,7 +108,7 @@ func (d *document) page() []byte {
 	view.Errors = docsErrors()
 	var page bytes.Buffer
 	if err := docs.Execute(&page, view); err != nil {
-		panic(err) // template and view are made for each other, as a test has seen
+		panic(err) // a test checks that the template fits the view
 	}
 	return page.Bytes()
 }
@@ -129,7 +129,7 @@ func docsErrors() []docsError {
 	return list
 }
 
-// shown is a route as the page shows it.
+// shown returns a route as the page shows it.
 func (op *operation) shown(r Route) docsRoute {
 	d := docsRoute{
 		ID: op.id, Method: r.Method, Path: pathTemplate(r.Path), Summary: op.summary, Text: op.text,
@@ -169,7 +169,8 @@ func (b *content) shown() *docsBody {
 	return d
 }
 
-// membersOf lists the members of an object, the needed ones first; nil if it is none.
+// membersOf lists the members of an object, required members first; nil if the schema is
+// not an object.
 func membersOf(s schema) []docsMember {
 	props, _ := s["properties"].(schema)
 	needed, _ := s["required"].([]string)
@@ -198,7 +199,7 @@ func membersOf(s schema) []docsMember {
 	return list
 }
 
-// typeOf says in words what a schema lets through.
+// typeOf describes in words the values that a schema allows.
 func typeOf(s schema) docsType {
 	if name, ok := s["$ref"].(string); ok {
 		return docsType{{Text: name[strings.LastIndexByte(name, '/')+1:], Ref: true}}
@@ -207,7 +208,7 @@ func typeOf(s schema) docsType {
 		var out docsType
 		for _, one := range list {
 			if one["const"] == "" || one["maxProperties"] == 0 {
-				continue // ways to say nothing; null is enough for people
+				continue // other forms of an absent value; null is enough for people
 			}
 			if out != nil {
 				out = append(out, docsWord{Text: " or "})
@@ -225,7 +226,7 @@ func typeOf(s schema) docsType {
 	return docsType{{Text: plainTypeOf(s)}}
 }
 
-// plainTypeOf does so for a schema without others in it.
+// plainTypeOf does the same for a schema without nested schemas.
 func plainTypeOf(s schema) string {
 	var words []string
 	switch kind := s["type"].(type) {
@@ -257,7 +258,7 @@ func plainTypeOf(s schema) string {
 	return strings.Join(words, ", ")
 }
 
-// docsKeys is how the page calls what bounds a type.
+// docsKeys are the page's words for the bounds of a type.
 var docsKeys = map[string]string{
 	"format": "", "const": "always ", "minimum": "from ", "maximum": "to ", "minLength": "characters from ",
 	"maxLength": "characters to ", "default": "default ", "pattern": "matches ",

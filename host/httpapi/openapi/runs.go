@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"maps"
 	"net/http"
 
 	"github.com/weftrun/weft/host"
@@ -8,7 +9,7 @@ import (
 	"github.com/weftrun/weft/host/search"
 )
 
-// group is a part of the API as people look for it.
+// group is a section of the API.
 type group struct{ name, text string }
 
 var groups = []group{
@@ -18,22 +19,20 @@ var groups = []group{
 	{"Sessions", "State that is carried across runs."},
 	{"Plugins", "The modules that workflows are made of."},
 	{"Tenants and keys", "Who may do what."},
-	{"Resources", "What steps may call outside."},
+	{"Resources", "External services that steps may call."},
 	{"Server", "The server itself."},
 }
 
-// operations describes the routes, each by method and path as in roles.
+// operations describes the routes. The keys are methods and paths, as in roles.
 var operations = func() map[string]operation {
 	all := map[string]operation{}
 	for _, part := range []map[string]operation{workflowOperations, runOperations, sessionOperations, pluginOperations, accessOperations, resourceOperations, serverOperations} {
-		for route, op := range part {
-			all[route] = op
-		}
+		maps.Copy(all, part)
 	}
 	return all
 }()
 
-// onceHeader makes a request count once.
+// onceHeader is the header for an idempotency key.
 var onceHeader = parameter{
 	name: apiwire.HeaderOnce, schema: schema{"type": "string", "minLength": 1, "maxLength": apiwire.MaxOnce, "pattern": "^[!-~]+$"},
 	text: "For 24 hours, a retry with the same key and body gets the answer of the first request; a retry with another body is a 422.",
@@ -46,16 +45,16 @@ func limitQuery(most, def int) parameter {
 	return parameter{name: "limit", schema: between(1, most, def), text: "The length of a page."}
 }
 
-// ok is an answer of 200.
+// ok returns an answer with the status 200.
 func ok(name, about string) answer {
 	return answer{status: http.StatusOK, text: about, body: both(ref(name))}
 }
 
-// gone is one without a body.
+// gone returns an answer without a body.
 func gone(about string) answer { return answer{status: http.StatusNoContent, text: about} }
 
-// ended are the answers with the record of a run that has ended badly: the status is
-// that of a failure of the server, which has an error's body.
+// ended are the answers with the record of a run that failed or was cancelled. The status
+// is that of a failure of the server, which has an error as its body.
 func ended(record string) answer {
 	return answer{
 		status: http.StatusInternalServerError, text: "The run has failed or was cancelled; or an error of the server.",
@@ -98,7 +97,7 @@ var workflowOperations = map[string]operation{
 		text:  "A run can move if the newest version repeats everything that is recorded of the run. No run moves without dry_run=false.",
 		query: []parameter{{name: "dry_run", schema: aFlagOn, text: "Only say which runs would move. Give false to move them."}, limitQuery(apiwire.MaxMigrated, apiwire.DefaultMigrated), cursorQuery},
 		body:  both(inline[apiwire.Migrate]()), fails: []int{409, 422, 429},
-		answers: []answer{ok("Migration", "What came of it.")},
+		answers: []answer{ok("Migration", "The result of the migration.")},
 	},
 	"POST /workflows/:name/run": {
 		group: "Workflows", id: "run", summary: "Start a run and wait for its end",
@@ -163,7 +162,7 @@ var runOperations = map[string]operation{
 	},
 	"POST /handlers/:id/resume": {
 		group: "Runs", id: "resumeHandler", summary: "Continue a paused or blocked run",
-		fails: []int{409, 410, 429}, answers: []answer{ok("Record", "It goes on.")},
+		fails: []int{409, 410, 429}, answers: []answer{ok("Record", "The run continues.")},
 	},
 	"POST /handlers/:id/retry": {
 		group: "Runs", id: "retryHandler", summary: "Run a failed or blocked run again from its failed step",
@@ -178,7 +177,7 @@ var runOperations = map[string]operation{
 	"GET /events/:id": {
 		group: "Events", id: "streamEvents", summary: "The events of a run as they happen",
 		text: "The stream ends after the event that ends the run. Ids number all events of the handler, including hidden ones. " +
-			"As server-sent events each has an id and an envelope as data, and a comment breaks a silence; as NDJSON each line is an envelope.",
+			"As server-sent events each has an id and an envelope as data, and comments keep a silent stream open; as NDJSON each line is an envelope.",
 		query: []parameter{
 			{name: "sse", schema: schema{"type": "boolean", "default": true}, text: "true: server-sent events; false: NDJSON."},
 			{name: "after_sequence", schema: schema{"type": "string", "default": "now", "pattern": `^(?i:now)$|^\s*[+-]?[0-9]+\s*$|^[0-9]+(/[^/=]+=-?[0-9]+)+$`},
@@ -192,7 +191,7 @@ var runOperations = map[string]operation{
 		headers: []parameter{{name: "Last-Event-ID", schema: aText, text: "For server-sent events, instead of after_sequence."}},
 		answers: []answer{
 			{status: 200, text: "A stream.", body: &content{types: []string{sseType, ndjsonType}, schema: aText, items: ref("Envelope")}},
-			gone("The run has ended, and its events are known."),
+			gone("The run has ended, and no events follow."),
 		},
 	},
 	"POST /events/:id": {

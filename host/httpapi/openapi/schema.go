@@ -29,22 +29,22 @@ var (
 	aText     = schema{"type": "string"}
 	anyValue  = schema{}
 	anyObject = schema{"type": "object", "additionalProperties": true}
-	aFlagOff  = schema{"type": "boolean", "default": false} // of a query: false unless it is given
+	aFlagOff  = schema{"type": "boolean", "default": false} // of a query: false by default
 	aFlagOn   = schema{"type": "boolean", "default": true}
 )
 
-// orNot is what a member of a request may be that need not be given: null, an empty
-// text and an empty object count as nothing.
+// orNot returns the schema of an optional member of a request: null, an empty text and an
+// empty object count as absent.
 func orNot(s schema) schema {
 	return either(s, schema{"type": "null"}, schema{"const": ""}, schema{"type": "object", "maxProperties": 0})
 }
 
-// both is a body in JSON or CBOR.
+// both returns a body in JSON or CBOR.
 func both(s schema) *content {
 	return &content{types: []string{"application/json", apiwire.TypeCBOR}, schema: s}
 }
 
-// needed is a body that has to be there.
+// needed returns a body that is required.
 func needed(b *content) *content {
 	b.needed = true
 	return b
@@ -111,7 +111,7 @@ var names = func() map[reflect.Type]string {
 	return out
 }()
 
-// schemas are those that have names.
+// schemas are the schemas that have names.
 var schemas = func() map[string]schema {
 	out := map[string]schema{}
 	for name, t := range components {
@@ -122,11 +122,11 @@ var schemas = func() map[string]schema {
 	return out
 }()
 
-// inline is the schema of a struct, also if it has a name.
+// inline returns the schema of a struct, even if it has a name.
 func inline[T any]() schema { return objectOf(reflect.TypeFor[T]()) }
 
-// objectOf is the schema of a struct. A body that the server takes says whether others
-// than its members are refused; an answer has no others.
+// objectOf returns the schema of a struct. The schema of a body says whether the server
+// refuses unknown members. Answers have no unknown members.
 func objectOf(t reflect.Type) schema {
 	isBody, closed := apiwire.Body(t)
 	members, needed := schema{}, []string{}
@@ -146,7 +146,7 @@ func objectOf(t reflect.Type) schema {
 	return out
 }
 
-// memberOf is the schema of a field of a struct.
+// memberOf returns the schema of a field of a struct.
 func memberOf(f *apiwire.Field, inBody bool) schema {
 	s := valueOf(f.Type, f.Options)
 	_, null := f.Options["null"]
@@ -166,7 +166,7 @@ func memberOf(f *apiwire.Field, inBody bool) schema {
 	return s
 }
 
-// leaves are the schemas of the types that are not told by their kind.
+// leaves are the schemas of types whose kind does not determine their schema.
 var leaves = map[reflect.Type]schema{
 	reflect.TypeFor[apiwire.Time]():     {"type": "string", "format": "date-time"},
 	reflect.TypeFor[apiwire.NanoTime](): {"type": "string", "format": "date-time"},
@@ -181,7 +181,7 @@ var leaves = map[reflect.Type]schema{
 	reflect.TypeFor[host.OnBusy]():      oneOf(string(host.OnBusyShare), string(host.OnBusyQueue), string(host.OnBusyReject)),
 }
 
-// valueOf is the schema of a type within the bounds of its field.
+// valueOf returns the schema of a type with the bounds of its field.
 func valueOf(t reflect.Type, options map[string]string) schema {
 	if leaf, ok := leaves[t]; ok {
 		return bounded(leaf, options)
@@ -212,7 +212,7 @@ func valueOf(t reflect.Type, options map[string]string) schema {
 	}
 }
 
-// bounded is a schema with the bounds of a field.
+// bounded returns a schema with the bounds of a field.
 func bounded(s schema, options map[string]string) schema {
 	s = maps.Clone(s)
 	for name, text := range options {
@@ -246,7 +246,7 @@ func bounded(s schema, options map[string]string) schema {
 func number(text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		panic(err) // a tag of package apiwire
+		panic(err) // the tag is a constant of package apiwire
 	}
 	return n
 }

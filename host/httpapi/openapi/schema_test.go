@@ -22,7 +22,7 @@ func TestFieldIsDescribed(t *testing.T) {
 	for name, want := range map[string]string{
 		"weather": `{"description":"How the weather was.","type":"string"}`,
 		"paused":  `{"description":"The run queues what comes until it is resumed.","type":"boolean"}`,
-		"blocked": `{"$ref":"#/components/schemas/Blocked","description":"Why the run cannot go on without help."}`,
+		"blocked": `{"$ref":"#/components/schemas/Blocked","description":"Why the run cannot continue without help."}`,
 		"result":  `{"anyOf":[{"$ref":"#/components/schemas/Envelope"},{"type":"null"}],"description":"What the run ended with; null before."}`,
 	} {
 		if got := text(t, members[name]); got != want {

@@ -13,7 +13,7 @@ import (
 // has no name becomes the zero Place.
 func (u *unit) nameHits() {
 	for _, h := range u.hits {
-		name := ""
+		var name string
 		if u.version == 5 {
 			name = u.file5(h.file)
 		} else {

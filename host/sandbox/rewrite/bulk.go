@@ -1,5 +1,7 @@
 package rewrite
 
+import "github.com/weftrun/weft/host/sandbox/wasmbin"
+
 // bulk.go replaces bulk instructions by helper functions that work in pieces, each with a
 // charge. A helper handles the incomplete piece first, so that the common short case
 // needs only one comparison. An operation out of bounds is left to the original
@@ -11,19 +13,19 @@ const noConstant = -1
 
 // helper names one helper function: an instruction with its immediates.
 type helper struct {
-	sub  byte // after the prefix opMisc
+	sub  byte // after the prefix wasmbin.OpMisc
 	x, y uint32
 }
 
 // helperOf returns the helper that replaces a bulk instruction.
-func helperOf(in *instruction) helper {
-	h := helper{sub: in.sub}
-	switch in.sub {
-	case miscTableInit, miscTableCopy:
-		h.x, h.y = in.x, in.y
-	case miscMemoryCopy, miscMemoryFill:
+func helperOf(in *wasmbin.Instruction) helper {
+	h := helper{sub: in.Sub}
+	switch in.Sub {
+	case wasmbin.MiscTableInit, wasmbin.MiscTableCopy:
+		h.x, h.y = in.X, in.Y
+	case wasmbin.MiscMemoryCopy, wasmbin.MiscMemoryFill:
 	default:
-		h.x = in.x
+		h.x = in.X
 	}
 	return h
 }
@@ -41,43 +43,26 @@ const shortBulk = 256
 // place, which needs one more local.
 const maxShortLocals = 100_000
 
-// isShort reports whether an instruction may run in place if it is short.
-func (in *instruction) isShort() bool {
-	return in.op == opMisc && (in.sub == miscMemoryCopy || in.sub == miscMemoryFill)
-}
-
-// isBulk reports whether an instruction works on many bytes or entries.
-func (in *instruction) isBulk() bool {
-	if in.op != opMisc {
-		return false
-	}
-	switch in.sub {
-	case miscMemoryInit, miscMemoryCopy, miscMemoryFill, miscTableInit, miscTableCopy, miscTableGrow, miscTableFill:
-		return true
-	}
-	return false
-}
-
 // constantBulk reports whether a bulk instruction moves at most a piece whatever its
 // operands are, and how many bytes. length is the constant directly before the
 // instruction, or noConstant.
-func (m *Module) constantBulk(in *instruction, length int64) (bytes uint64, ok bool) {
-	if !in.isBulk() {
+func constantBulk(m *wasmbin.Module, in *wasmbin.Instruction, length int64) (bytes uint64, ok bool) {
+	if !in.IsBulk() {
 		return 0, false
 	}
 	size := uint64(1)
-	switch in.sub {
-	case miscTableInit, miscTableCopy, miscTableGrow, miscTableFill:
+	switch in.Sub {
+	case wasmbin.MiscTableInit, wasmbin.MiscTableCopy, wasmbin.MiscTableGrow, wasmbin.MiscTableFill:
 		size = entryBytes
 	}
 	if length != noConstant && uint64(length)*size <= Piece {
 		return uint64(length) * size, true
 	}
-	switch in.sub {
-	case miscMemoryInit:
-		bytes, ok = at(m.dataSizes, in.x)
-	case miscTableInit:
-		bytes, ok = at(m.elementSizes, in.x)
+	switch in.Sub {
+	case wasmbin.MiscMemoryInit:
+		bytes, ok = at(m.DataSizes, in.X)
+	case wasmbin.MiscTableInit:
+		bytes, ok = at(m.ElementSizes, in.X)
 	}
 	return bytes * size, ok && bytes*size <= smallSegment
 }
@@ -94,14 +79,14 @@ type assembler struct{ b []byte }
 
 func (a *assembler) op(ops ...byte)             { a.b = append(a.b, ops...) }
 func (a *assembler) with(op byte, index uint32) { a.b = appendUint(append(a.b, op), uint64(index)) }
-func (a *assembler) i32(v int32)                { a.b = appendInt(append(a.b, opI32Const), int64(v)) }
-func (a *assembler) i64(v int64)                { a.b = appendInt(append(a.b, opI64Const), v) }
+func (a *assembler) i32(v int32)                { a.b = appendInt(append(a.b, wasmbin.OpI32Const), int64(v)) }
+func (a *assembler) i64(v int64)                { a.b = appendInt(append(a.b, wasmbin.OpI64Const), v) }
 func (a *assembler) get(locals ...uint32) {
 	for _, l := range locals {
-		a.with(opLocalGet, l)
+		a.with(wasmbin.OpLocalGet, l)
 	}
 }
-func (a *assembler) set(local uint32) { a.with(opLocalSet, local) }
+func (a *assembler) set(local uint32) { a.with(wasmbin.OpLocalSet, local) }
 
 // meter has the indices that metering code uses.
 type meter struct {
@@ -111,40 +96,40 @@ type meter struct {
 
 // charge subtracts units from the fuel.
 func (a *assembler) charge(m meter, units uint32) {
-	a.with(opGlobalGet, m.fuel)
+	a.with(wasmbin.OpGlobalGet, m.fuel)
 	a.i64(int64(units))
-	a.op(opI64Sub)
-	a.with(opGlobalSet, m.fuel)
+	a.op(wasmbin.OpI64Sub)
+	a.with(wasmbin.OpGlobalSet, m.fuel)
 }
 
 // check calls refuel if the fuel is negative. The call is in the else arm, so that the
 // compiler keeps the register assignment of the path without the call.
 func (a *assembler) check(m meter) {
-	a.with(opGlobalGet, m.fuel)
+	a.with(wasmbin.OpGlobalGet, m.fuel)
 	a.i64(0)
-	a.op(opI64GeS, opIf, blockEmpty, opElse)
-	a.with(opCall, m.refuel)
-	a.op(opEnd)
+	a.op(wasmbin.OpI64GeS, wasmbin.OpIf, wasmbin.BlockEmpty, wasmbin.OpElse)
+	a.with(wasmbin.OpCall, m.refuel)
+	a.op(wasmbin.OpEnd)
 }
 
 // enter subtracts a frame from the depth, and calls overflow if the depth becomes
 // negative.
 func (a *assembler) enter(m meter, frame uint32) {
-	a.with(opGlobalGet, m.depth)
+	a.with(wasmbin.OpGlobalGet, m.depth)
 	a.i32(int32(frame))
-	a.op(opI32Sub)
-	a.with(opGlobalSet, m.depth)
-	a.with(opGlobalGet, m.depth)
+	a.op(wasmbin.OpI32Sub)
+	a.with(wasmbin.OpGlobalSet, m.depth)
+	a.with(wasmbin.OpGlobalGet, m.depth)
 	a.i32(0)
-	a.op(opI32LtS, opIf, blockEmpty)
-	a.with(opCall, m.overflow)
-	a.op(opUnreachable, opEnd)
+	a.op(wasmbin.OpI32LtS, wasmbin.OpIf, wasmbin.BlockEmpty)
+	a.with(wasmbin.OpCall, m.overflow)
+	a.op(wasmbin.OpUnreachable, wasmbin.OpEnd)
 }
 
 // leave adds a frame back to the depth.
 func (a *assembler) leave(m meter, frame uint32) {
-	a.with(opGlobalGet, m.depth)
+	a.with(wasmbin.OpGlobalGet, m.depth)
 	a.i32(int32(frame))
-	a.op(opI32Add)
-	a.with(opGlobalSet, m.depth)
+	a.op(wasmbin.OpI32Add)
+	a.with(wasmbin.OpGlobalSet, m.depth)
 }

@@ -6,7 +6,12 @@ import (
 
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/sys"
+
+	"github.com/weftrun/weft/host/sandbox/wasmbin"
 )
+
+// exact charges every path separately, in quarters.
+var exact = policy{least: 1, fine: true}
 
 // small are the kernels as short as tests want them.
 func small(k kernel) kernel {
@@ -61,13 +66,13 @@ func TestFuel(t *testing.T) {
 func TestWorst(t *testing.T) {
 	arithmetic := func(n int) (b []byte) {
 		for range n {
-			b = append(b, code(opLocalGet, 0, i32(3), opI32Mul, opLocalSet, 0)...)
+			b = append(b, code(wasmbin.OpLocalGet, 0, i32(3), wasmbin.OpI32Mul, wasmbin.OpLocalSet, 0)...)
 		}
 		return b
 	}
 	// dear is an if of which one arm costs so much, and is taken if local 0 is odd.
 	dear := func(n int) []byte {
-		return code(opLocalGet, 0, i32(1), opI32And, opIf, blockEmpty, arithmetic(n), opEnd)
+		return code(wasmbin.OpLocalGet, 0, i32(1), wasmbin.OpI32And, wasmbin.OpIf, wasmbin.BlockEmpty, arithmetic(n), wasmbin.OpEnd)
 	}
 	repeat := func(n int, parts ...any) (b []byte) {
 		for range n {
@@ -77,16 +82,16 @@ func TestWorst(t *testing.T) {
 	}
 	const nest, leave, leaf, ends = 0, 1, 2, 3
 	g := guest{
-		types:    []FuncType{{string([]byte{TypeI32}), ""}},
-		memories: []Limits{{Min: 2}},
-		exports:  []Export{{"go", KindFunc, nest}},
+		types:    []wasmbin.FuncType{{Params: string([]byte{wasmbin.TypeI32}), Results: ""}},
+		memories: []wasmbin.Limits{{Min: 2}},
+		exports:  []wasmbin.Export{{Name: "go", Kind: wasmbin.KindFunc, Index: nest}},
 		funcs: []guestFunc{
-			{0, nil, code(opLoop, blockEmpty, repeat(5, opLocalGet, 0, opCall, ends, dear(900), opLocalGet, 0, opCall, leave),
-				repeat(30, opLocalGet, 0, opCall, leaf), i32(0), i32(5), i32(Piece), opMisc, miscMemoryCopy, 0, 0, opLocalGet, 0, opCall, leave, dear(1500),
-				i32(0), i32(5), opLocalGet, 0, i32(0xffff), opI32And, i32(0xffff), opI32Or, opMisc, miscMemoryCopy, 0, 0, opBr, 0, opEnd)},
+			{0, nil, code(wasmbin.OpLoop, wasmbin.BlockEmpty, repeat(5, wasmbin.OpLocalGet, 0, wasmbin.OpCall, ends, dear(900), wasmbin.OpLocalGet, 0, wasmbin.OpCall, leave),
+				repeat(30, wasmbin.OpLocalGet, 0, wasmbin.OpCall, leaf), i32(0), i32(5), i32(Piece), wasmbin.OpMisc, wasmbin.MiscMemoryCopy, 0, 0, wasmbin.OpLocalGet, 0, wasmbin.OpCall, leave, dear(1500),
+				i32(0), i32(5), wasmbin.OpLocalGet, 0, i32(0xffff), wasmbin.OpI32And, i32(0xffff), wasmbin.OpI32Or, wasmbin.OpMisc, wasmbin.MiscMemoryCopy, 0, 0, wasmbin.OpBr, 0, wasmbin.OpEnd)},
 			{0, nil, repeat(12, dear(350))},
 			{0, nil, dear(60)},
-			{0, nil, code(opLocalGet, 0, i32(1<<20), opI32LtU, opIf, blockEmpty, opLocalGet, 0, i32(2*4*8*8*8), opI32Mul, i32(1), opI32Or, opCall, ends, dear(300), opElse, opLocalGet, 0, opCall, leave, opEnd)},
+			{0, nil, code(wasmbin.OpLocalGet, 0, i32(1<<20), wasmbin.OpI32LtU, wasmbin.OpIf, wasmbin.BlockEmpty, wasmbin.OpLocalGet, 0, i32(2*4*8*8*8), wasmbin.OpI32Mul, i32(1), wasmbin.OpI32Or, wasmbin.OpCall, ends, dear(300), wasmbin.OpElse, wasmbin.OpLocalGet, 0, wasmbin.OpCall, leave, wasmbin.OpEnd)},
 		},
 	}
 	r := mustRewrite(t, g.wasm(), Options{})
@@ -112,10 +117,10 @@ func TestWorst(t *testing.T) {
 func TestDepth(t *testing.T) {
 	const frame = 48 + 3*8 + 16 + 2*8
 	g := guest{
-		types:   []FuncType{{string([]byte{TypeI32}), string([]byte{TypeI32})}},
-		exports: []Export{{"go", KindFunc, 0}},
-		funcs: []guestFunc{{0, code(2, 1, TypeI64, 1, TypeV128),
-			code(opLocalGet, 0, opI32Eqz, opIf, blockEmpty, opLocalGet, 0, opReturn, opEnd, opLocalGet, 0, i32(1), opI32Sub, opCall, 0)}},
+		types:   []wasmbin.FuncType{{Params: string([]byte{wasmbin.TypeI32}), Results: string([]byte{wasmbin.TypeI32})}},
+		exports: []wasmbin.Export{{Name: "go", Kind: wasmbin.KindFunc, Index: 0}},
+		funcs: []guestFunc{{0, code(2, 1, wasmbin.TypeI64, 1, wasmbin.TypeV128),
+			code(wasmbin.OpLocalGet, 0, wasmbin.OpI32Eqz, wasmbin.OpIf, wasmbin.BlockEmpty, wasmbin.OpLocalGet, 0, wasmbin.OpReturn, wasmbin.OpEnd, wasmbin.OpLocalGet, 0, i32(1), wasmbin.OpI32Sub, wasmbin.OpCall, 0)}},
 	}
 	m := newMachine(t, compiler)
 	r := mustRewrite(t, g.wasm(), Options{})
@@ -143,13 +148,13 @@ func TestDepth(t *testing.T) {
 // TestBulk moves bytes by original and rewritten instructions, about the lengths
 // at which these differ, and counts what is charged.
 func TestBulk(t *testing.T) {
-	three := string([]byte{TypeI32, TypeI32, TypeI32})
+	three := string([]byte{wasmbin.TypeI32, wasmbin.TypeI32, wasmbin.TypeI32})
 	g := guest{
-		types: []FuncType{{Params: three}}, memories: []Limits{{Min: 4}},
-		exports: []Export{{"copy", KindFunc, 0}, {"fill", KindFunc, 1}, {"memory", KindMemory, 0}},
+		types: []wasmbin.FuncType{{Params: three}}, memories: []wasmbin.Limits{{Min: 4}},
+		exports: []wasmbin.Export{{Name: "copy", Kind: wasmbin.KindFunc, Index: 0}, {Name: "fill", Kind: wasmbin.KindFunc, Index: 1}, {Name: "memory", Kind: wasmbin.KindMemory, Index: 0}},
 		funcs: []guestFunc{
-			{0, nil, code(opLocalGet, 0, opLocalGet, 1, opLocalGet, 2, opMisc, miscMemoryCopy, 0, 0)},
-			{0, nil, code(opLocalGet, 0, opLocalGet, 1, opLocalGet, 2, opMisc, miscMemoryFill, 0)},
+			{0, nil, code(wasmbin.OpLocalGet, 0, wasmbin.OpLocalGet, 1, wasmbin.OpLocalGet, 2, wasmbin.OpMisc, wasmbin.MiscMemoryCopy, 0, 0)},
+			{0, nil, code(wasmbin.OpLocalGet, 0, wasmbin.OpLocalGet, 1, wasmbin.OpLocalGet, 2, wasmbin.OpMisc, wasmbin.MiscMemoryFill, 0)},
 		},
 	}
 	plainHost, host := newMachine(t, compiler), newMachine(t, compiler)

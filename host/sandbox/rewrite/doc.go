@@ -6,8 +6,8 @@
 // extract data segments and the start function.
 //
 // The package works on bytes. It must not depend on an engine, on a host's budgets, on
-// which imports are allowed, or on any other package of this program. It reads valid
-// modules: the caller must validate the original first.
+// which imports are allowed, or on any other package of this program except wasmbin. It
+// reads valid modules: the caller must validate the original first.
 //
 // # Invariants
 //

@@ -1,5 +1,7 @@
 package rewrite
 
+import "github.com/weftrun/weft/host/sandbox/wasmbin"
+
 // emit.go writes functions anew: with charges, with their frame taken off the depth and
 // given back, with functions renumbered, and with bulk instructions replaced by calls of
 // helpers.
@@ -8,7 +10,7 @@ package rewrite
 func (w *rewriter) code() ([]byte, error) {
 	stats := &w.result.Stats
 	stats.Functions = len(w.m.Funcs)
-	section := make([]byte, 0, len(w.m.sections[sectionCode])*5/4)
+	section := make([]byte, 0, len(w.m.Sections[wasmbin.SectionCode])*5/4)
 	e := &emitter{rewriter: w, function: &w.scanner.function}
 	if w.origins != nil {
 		e.noted = w.origins.note
@@ -28,11 +30,11 @@ func (w *rewriter) code() ([]byte, error) {
 		e.body()
 		section = appendBytes(section, e.b)
 		if w.origins != nil {
-			w.origins.function(len(section)-len(e.b), len(section), e.function.body.offset)
+			w.origins.function(len(section)-len(e.b), len(section), e.function.body.Offset)
 		}
 	}
 	for _, h := range w.helpers {
-		section = appendBytes(section, w.m.helperBody(h, w.meter))
+		section = appendBytes(section, helperBody(w.m, h, w.meter))
 	}
 	stats.Helpers = len(w.helpers)
 	return section, nil
@@ -45,7 +47,7 @@ func (w *rewriter) code() ([]byte, error) {
 func (w *rewriter) findLeaves() error {
 	s := &w.scanner
 	s.leaf = make([]bool, len(s.funcTypes))
-	referenced := w.m.referenced()
+	referenced := w.m.Referenced()
 	for own := range w.m.Funcs {
 		index := w.result.imported + uint32(own)
 		if referenced[index] || w.m.Bodies[own].Size > leafBytes {
@@ -69,8 +71,8 @@ type emitter struct {
 	*function
 	assembler // the function being written
 
-	in       instruction
-	r        reader
+	in       wasmbin.Instruction
+	r        wasmbin.Reader
 	dead     uint32     // open blocks in unreachable code, plus 1
 	constant int64      // value of the i32.const directly before, or noConstant
 	length   uint32     // local that holds the length of bulk instructions
@@ -88,7 +90,7 @@ type emitter struct {
 // body writes the function after scan and place.
 func (e *emitter) body() {
 	e.locals()
-	e.r = reader{b: e.function.body.code}
+	e.r = wasmbin.Reader{Rest: e.function.body.Code}
 	e.dead, e.constant, e.copied, e.next = 0, noConstant, 0, 0
 	e.blocks, e.height, e.region, e.nextRegion = e.blocks[:0], 0, written{}, 0
 	e.put(e.entry, !e.unchecked)
@@ -104,7 +106,7 @@ func (e *emitter) body() {
 	} else {
 		e.result.Stats.LeafFunctions++
 	}
-	for len(e.r.b) > 0 && e.r.err == nil {
+	for len(e.r.Rest) > 0 && e.r.Err == nil {
 		e.instruction()
 	}
 	if !e.calls {
@@ -113,27 +115,27 @@ func (e *emitter) body() {
 	}
 	e.flush(e.at() - 1) // all except the last end
 	if e.returns {
-		e.op(opEnd)
+		e.op(wasmbin.OpEnd)
 	}
 	e.leave(e.meter, frame)
 	if e.tested {
 		e.look()
 	}
-	e.op(opEnd)
+	e.op(wasmbin.OpEnd)
 }
 
 // locals writes the declarations of locals. A purse and the length of bulk instructions
 // each take one more local, if needed.
 func (e *emitter) locals() {
-	r := reader{b: e.function.body.decl}
-	groups := uint64(r.u32())
+	r := wasmbin.Reader{Rest: e.function.body.Decl}
+	groups := uint64(r.U32())
 	next := uint32(len(e.typ.Params)) + uint32(e.function.body.Locals)
 	var more []byte
 	for _, l := range []struct {
 		needed bool
 		local  *uint32
 		typ    byte
-	}{{len(e.regions) > 0, &e.purse, TypeI64}, {e.short, &e.length, TypeI32}} {
+	}{{len(e.regions) > 0, &e.purse, wasmbin.TypeI64}, {e.short, &e.length, wasmbin.TypeI32}} {
 		if l.needed {
 			*l.local = next
 			next++
@@ -141,7 +143,7 @@ func (e *emitter) locals() {
 			more = append(more, 1, l.typ)
 		}
 	}
-	e.b = append(append(appendUint(e.b[:0], groups), r.b...), more...)
+	e.b = append(append(appendUint(e.b[:0], groups), r.Rest...), more...)
 }
 
 // put writes a charge.
@@ -185,26 +187,26 @@ func (e *emitter) look() {
 // openResults opens the block around the body. The block replaces the function as the
 // target of branches.
 func (e *emitter) openResults() {
-	e.op(opBlock)
+	e.op(wasmbin.OpBlock)
 	switch results := e.typ.Results; len(results) {
 	case 0:
-		e.op(blockEmpty)
+		e.op(wasmbin.BlockEmpty)
 	case 1:
 		e.op(results[0])
 	default:
-		e.b = appendInt(e.b, int64(e.typeIndex(FuncType{Results: results})))
+		e.b = appendInt(e.b, int64(e.typeIndex(wasmbin.FuncType{Results: results})))
 	}
 }
 
 // at returns the position in the original code.
-func (e *emitter) at() int { return len(e.function.body.code) - len(e.r.b) }
+func (e *emitter) at() int { return len(e.function.body.Code) - len(e.r.Rest) }
 
 // flush copies the original code up to a position.
 func (e *emitter) flush(to int) {
 	if e.noted != nil {
 		e.noted(kept{len(e.b), e.copied, to - e.copied})
 	}
-	e.b = append(e.b, e.function.body.code[e.copied:to]...)
+	e.b = append(e.b, e.function.body.Code[e.copied:to]...)
 	e.copied = to
 }
 
@@ -217,41 +219,41 @@ func (e *emitter) instruction() {
 		}
 		e.next++
 	}
-	e.r.next(&e.in)
+	e.r.Next(&e.in)
 	last := e.constant
 	e.constant = noConstant
-	switch e.in.op {
-	case opBlock, opLoop, opIf:
+	switch e.in.Op {
+	case wasmbin.OpBlock, wasmbin.OpLoop, wasmbin.OpIf:
 		e.open(start)
-	case opElse:
+	case wasmbin.OpElse:
 		if e.dead == 1 {
 			e.dead = 0
 		}
-	case opEnd:
+	case wasmbin.OpEnd:
 		e.end(start)
-	case opBrIf:
+	case wasmbin.OpBrIf:
 		e.branch(start)
-	case opBr, opBrTable, opReturn, opUnreachable:
+	case wasmbin.OpBr, wasmbin.OpBrTable, wasmbin.OpReturn, wasmbin.OpUnreachable:
 		e.away(start)
-	case opI32Const:
-		e.constant = int64(uint32(e.in.val))
-	case opCall, opRefFunc:
+	case wasmbin.OpI32Const:
+		e.constant = int64(uint32(e.in.Value))
+	case wasmbin.OpCall, wasmbin.OpRefFunc:
 		e.flush(start)
-		e.with(e.in.op, e.rewriter.function(e.in.x))
+		e.with(e.in.Op, e.rewriter.function(e.in.X))
 		e.copied = e.at()
-	case opMisc:
+	case wasmbin.OpMisc:
 		e.bulk(start, last)
 	}
 }
 
 // away handles an instruction after which control does not continue.
 func (e *emitter) away(start int) {
-	switch e.in.op {
-	case opBr:
+	switch e.in.Op {
+	case wasmbin.OpBr:
 		e.branch(start)
-	case opBrTable:
+	case wasmbin.OpBrTable:
 		e.table(start)
-	case opReturn:
+	case wasmbin.OpReturn:
 		e.leaves(start)
 	}
 	if e.dead == 0 {
@@ -262,28 +264,28 @@ func (e *emitter) away(start int) {
 // bulk replaces a bulk instruction by the call of its helper, unless the instruction
 // moves little or is unreachable.
 func (e *emitter) bulk(start int, length int64) {
-	if !e.in.isBulk() || e.dead > 0 {
+	if !e.in.IsBulk() || e.dead > 0 {
 		return
 	}
 	e.result.Stats.BulkSites++
-	if _, small := e.m.constantBulk(&e.in, length); small {
+	if _, small := constantBulk(e.m, &e.in, length); small {
 		e.result.Stats.BulkConst++
 		return
 	}
 	h := helperOf(&e.in)
 	e.flush(start)
-	if e.short && e.in.isShort() {
-		e.with(opLocalTee, e.length)
+	if e.short && e.in.IsShort() {
+		e.with(wasmbin.OpLocalTee, e.length)
 		e.get(e.length)
 		e.i32(shortBulk)
-		e.op(opI32GtU, opIf)
-		e.b = appendInt(e.b, int64(e.typeIndex(e.m.helperType(h))))
-		e.with(opCall, e.helper(h))
-		e.op(opElse)
-		e.b = append(e.b, e.function.body.code[start:e.at()]...)
-		e.op(opEnd)
+		e.op(wasmbin.OpI32GtU, wasmbin.OpIf)
+		e.b = appendInt(e.b, int64(e.typeIndex(helperType(e.m, h))))
+		e.with(wasmbin.OpCall, e.helper(h))
+		e.op(wasmbin.OpElse)
+		e.b = append(e.b, e.function.body.Code[start:e.at()]...)
+		e.op(wasmbin.OpEnd)
 	} else {
-		e.with(opCall, e.helper(h))
+		e.with(wasmbin.OpCall, e.helper(h))
 	}
 	e.copied = e.at()
 }

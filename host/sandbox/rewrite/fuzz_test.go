@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+
+	"github.com/weftrun/weft/host/sandbox/wasmbin"
 )
 
 // addSeeds gives the fuzzer modules with something of everything: those of the
@@ -22,16 +24,16 @@ func addSeeds(f *testing.F, add func(wasm []byte)) {
 	}
 	add(plain().wasm())
 	every := plain()
-	every.tables = append(every.tables, Table{TypeExternref, Limits{Max: 9, HasMax: true}})
-	every.globals = append(every.globals, GlobalType{TypeV128, true}, GlobalType{TypeFuncref, true})
+	every.tables = append(every.tables, wasmbin.Table{Type: wasmbin.TypeExternref, Limits: wasmbin.Limits{Max: 9, HasMax: true}})
+	every.globals = append(every.globals, wasmbin.GlobalType{Type: wasmbin.TypeV128, Mutable: true}, wasmbin.GlobalType{Type: wasmbin.TypeFuncref, Mutable: true})
 	every.counted = true
-	every.data = []dataSegment{{offset: code(i32(7), opEnd), bytes: []byte("seven")}, {flag: dataPassive, bytes: make([]byte, 600)}}
-	three := code(opI32Const, 0, opI32Const, 0, opI32Const, 9, opNop)
-	every.funcs = append(every.funcs, guestFunc{0, code(1, 2, TypeV128), code(
-		three, opMisc, miscMemoryInit, 1, 0, opMisc, miscDataDrop, 1, three, opMisc, miscTableCopy, 0, 0, three, opMisc, miscTableInit, 0, 0, opMisc, miscElemDrop, 0,
-		opRefNull, TypeExternref, three, opMisc, miscTableGrow, 1, opDrop, opDrop, opDrop, opDrop, opRefFunc, 3, opDrop,
-		opBlock, blockEmpty, opBlock, blockEmpty, opI32Const, 1, opBrTable, 2, 0, 1, 0, opEnd, opUnreachable, opEnd,
-		opLocalGet, 0, opLocalGet, 1, opVector, 14, opLocalSet, 0, opI32Const, 0, opCallIndirect, 0, 0)})
+	every.data = []wasmbin.DataSegment{{Offset: code(i32(7), wasmbin.OpEnd), Bytes: []byte("seven")}, {Flag: wasmbin.DataPassive, Bytes: make([]byte, 600)}}
+	three := code(wasmbin.OpI32Const, 0, wasmbin.OpI32Const, 0, wasmbin.OpI32Const, 9, wasmbin.OpNop)
+	every.funcs = append(every.funcs, guestFunc{0, code(1, 2, wasmbin.TypeV128), code(
+		three, wasmbin.OpMisc, wasmbin.MiscMemoryInit, 1, 0, wasmbin.OpMisc, wasmbin.MiscDataDrop, 1, three, wasmbin.OpMisc, wasmbin.MiscTableCopy, 0, 0, three, wasmbin.OpMisc, wasmbin.MiscTableInit, 0, 0, wasmbin.OpMisc, wasmbin.MiscElemDrop, 0,
+		wasmbin.OpRefNull, wasmbin.TypeExternref, three, wasmbin.OpMisc, wasmbin.MiscTableGrow, 1, wasmbin.OpDrop, wasmbin.OpDrop, wasmbin.OpDrop, wasmbin.OpDrop, wasmbin.OpRefFunc, 3, wasmbin.OpDrop,
+		wasmbin.OpBlock, wasmbin.BlockEmpty, wasmbin.OpBlock, wasmbin.BlockEmpty, wasmbin.OpI32Const, 1, wasmbin.OpBrTable, 2, 0, 1, 0, wasmbin.OpEnd, wasmbin.OpUnreachable, wasmbin.OpEnd,
+		wasmbin.OpLocalGet, 0, wasmbin.OpLocalGet, 1, wasmbin.OpVector, 14, wasmbin.OpLocalSet, 0, wasmbin.OpI32Const, 0, wasmbin.OpCallIndirect, 0, 0)})
 	add(every.wasm())
 }
 
@@ -40,8 +42,8 @@ func FuzzParse(f *testing.F) {
 	addSeeds(f, func(wasm []byte) { f.Add(wasm) })
 	f.Fuzz(func(t *testing.T, wasm []byte) {
 		before := bytes.Clone(wasm)
-		m, err := Parse(wasm)
-		again, errAgain := Parse(before)
+		m, err := wasmbin.Parse(wasm)
+		again, errAgain := wasmbin.Parse(before)
 		if !reflect.DeepEqual(m, again) || (err == nil) != (errAgain == nil) || err != nil && err.Error() != errAgain.Error() {
 			t.Error("another answer to the same bytes")
 		}
@@ -73,8 +75,8 @@ func FuzzRewrite(f *testing.F) {
 				t.Error("the same bytes became others")
 			}
 		}
-		m, parseErr := Parse(wasm)
-		if parseErr != nil || len(DefaultCaps().Exceeded(m)) > 0 || host && !clampable(m, o) || compiles(t, withoutCustom(wasm)) != nil {
+		m, parseErr := wasmbin.Parse(wasm)
+		if parseErr != nil || len(wasmbin.DefaultCaps().Exceeded(m)) > 0 || host && !clampable(m, o) || compiles(t, withoutCustom(wasm)) != nil {
 			if err == nil {
 				_ = Verify(r.Wasm)
 			}
@@ -95,11 +97,11 @@ func FuzzRewrite(f *testing.F) {
 // withoutCustom takes out custom sections: the compiler makes room for as many
 // names as one says that it has.
 func withoutCustom(wasm []byte) []byte {
-	bare := bytes.Clone(wasm[:len(header)])
-	r := &reader{b: wasm[len(header):]}
-	for len(r.b) > 0 && r.err == nil {
-		id := r.byte()
-		if payload := r.take(r.uint(32)); id != sectionCustom {
+	bare := bytes.Clone(wasm[:len(wasmbin.Header)])
+	r := &wasmbin.Reader{Rest: wasm[len(wasmbin.Header):]}
+	for len(r.Rest) > 0 && r.Err == nil {
+		id := r.Byte()
+		if payload := r.Take(r.Uint(32)); id != wasmbin.SectionCustom {
 			bare = appendBytes(append(bare, id), payload)
 		}
 	}
@@ -108,7 +110,7 @@ func withoutCustom(wasm []byte) []byte {
 
 // clampable tells whether the limits can be lowered as asked; if not, what comes
 // out need not be valid.
-func clampable(m *Module, o Options) bool {
+func clampable(m *wasmbin.Module, o Options) bool {
 	for _, l := range m.Memories {
 		if l.Min > uint64(o.MemoryPages) {
 			return false
@@ -122,7 +124,7 @@ func clampable(m *Module, o Options) bool {
 func TestMemory(t *testing.T) {
 	const parse, rewrite, verify = 150, 300, 200 // bytes for each of the module, as documented
 	const many = 100_000
-	nothing := guest{types: []FuncType{{}}, memories: []Limits{{Min: 1}}, tables: []Table{{TypeFuncref, Limits{Min: 1}}}, funcs: []guestFunc{{}}}
+	nothing := guest{types: []wasmbin.FuncType{{}}, memories: []wasmbin.Limits{{Min: 1}}, tables: []wasmbin.Table{{Type: wasmbin.TypeFuncref, Limits: wasmbin.Limits{Min: 1}}}, funcs: []guestFunc{{}}}
 	with := func(change func(*guest)) []byte {
 		g := nothing
 		change(&g)
@@ -132,25 +134,27 @@ func TestMemory(t *testing.T) {
 		return with(func(g *guest) { g.funcs = []guestFunc{{code: code(parts...)}} })
 	}
 	for name, wasm := range map[string][]byte{
-		"types":     with(func(g *guest) { g.types = slices.Repeat(g.types, many) }),
-		"imports":   with(func(g *guest) { g.imports = slices.Repeat([]Import{{}}, many) }),
-		"exports":   with(func(g *guest) { g.exports = slices.Repeat([]Export{{}}, many) }),
-		"tables":    with(func(g *guest) { g.tables = slices.Repeat(g.tables, many) }),
-		"globals":   with(func(g *guest) { g.globals = slices.Repeat([]GlobalType{{TypeI32, true}}, many) }),
+		"types":   with(func(g *guest) { g.types = slices.Repeat(g.types, many) }),
+		"imports": with(func(g *guest) { g.imports = slices.Repeat([]wasmbin.Import{{}}, many) }),
+		"exports": with(func(g *guest) { g.exports = slices.Repeat([]wasmbin.Export{{}}, many) }),
+		"tables":  with(func(g *guest) { g.tables = slices.Repeat(g.tables, many) }),
+		"globals": with(func(g *guest) {
+			g.globals = slices.Repeat([]wasmbin.GlobalType{{Type: wasmbin.TypeI32, Mutable: true}}, many)
+		}),
 		"elements":  with(func(g *guest) { g.elements = slices.Repeat([]uint32{0}, many) }),
-		"data":      with(func(g *guest) { g.data = slices.Repeat([]dataSegment{{flag: dataPassive}}, many) }),
+		"data":      with(func(g *guest) { g.data = slices.Repeat([]wasmbin.DataSegment{{Flag: wasmbin.DataPassive}}, many) }),
 		"functions": with(func(g *guest) { g.funcs = slices.Repeat(g.funcs, many) }),
-		"blocks":    does(bytes.Repeat([]byte{opBlock, blockEmpty}, many), bytes.Repeat([]byte{opEnd}, many)),
-		"loops":     does(bytes.Repeat([]byte{opLoop, blockEmpty, opEnd}, many)),
-		"branches":  does(bytes.Repeat([]byte{opI32Const, 0, opBrIf, 0}, many)),
-		"labels":    does(opI32Const, 0, opBrTable, leb(many), make([]byte, many+1)),
-		"fills":     does(bytes.Repeat(code(opI32Const, 0, opI32Const, 0, opI32Const, 0, opNop, opMisc, miscMemoryFill, 0), many)),
-		"locals":    with(func(g *guest) { g.funcs[0].decl = code(leb(many), bytes.Repeat([]byte{1, TypeI64}, many)) }),
+		"blocks":    does(bytes.Repeat([]byte{wasmbin.OpBlock, wasmbin.BlockEmpty}, many), bytes.Repeat([]byte{wasmbin.OpEnd}, many)),
+		"loops":     does(bytes.Repeat([]byte{wasmbin.OpLoop, wasmbin.BlockEmpty, wasmbin.OpEnd}, many)),
+		"branches":  does(bytes.Repeat([]byte{wasmbin.OpI32Const, 0, wasmbin.OpBrIf, 0}, many)),
+		"labels":    does(wasmbin.OpI32Const, 0, wasmbin.OpBrTable, leb(many), make([]byte, many+1)),
+		"fills":     does(bytes.Repeat(code(wasmbin.OpI32Const, 0, wasmbin.OpI32Const, 0, wasmbin.OpI32Const, 0, wasmbin.OpNop, wasmbin.OpMisc, wasmbin.MiscMemoryFill, 0), many)),
+		"locals":    with(func(g *guest) { g.funcs[0].decl = code(leb(many), bytes.Repeat([]byte{1, wasmbin.TypeI64}, many)) }),
 		"copies": with(func(g *guest) {
 			g.tables = slices.Repeat(g.tables, 300)
 			var b []byte
 			for i := range uint64(300 * 300) {
-				b = append(b, code(opI32Const, 0, opI32Const, 0, opI32Const, 0, opNop, opMisc, miscTableCopy, leb(i/300), leb(i%300))...)
+				b = append(b, code(wasmbin.OpI32Const, 0, wasmbin.OpI32Const, 0, wasmbin.OpI32Const, 0, wasmbin.OpNop, wasmbin.OpMisc, wasmbin.MiscTableCopy, leb(i/300), leb(i%300))...)
 			}
 			g.funcs = []guestFunc{{code: b}}
 		}),
@@ -158,7 +162,7 @@ func TestMemory(t *testing.T) {
 	} {
 		var r *Result
 		var err, verifyErr error
-		parsed := allocated(func() { _, err = Parse(wasm) })
+		parsed := allocated(func() { _, err = wasmbin.Parse(wasm) })
 		rewritten := allocated(func() { r, _ = Rewrite(wasm, Options{}) })
 		if r == nil {
 			t.Fatalf("%s: %v", name, err)

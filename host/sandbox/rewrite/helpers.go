@@ -1,6 +1,10 @@
 package rewrite
 
-import "math"
+import (
+	"math"
+
+	"github.com/weftrun/weft/host/sandbox/wasmbin"
+)
 
 // helperCode writes one helper. Its parameters are the operands of the
 // instruction; all helpers are
@@ -15,7 +19,7 @@ import "math"
 type helperCode struct {
 	assembler
 	helper
-	m     *Module
+	m     *wasmbin.Module
 	meter meter
 	shift int32 // of a piece: its length is 1 << shift
 }
@@ -30,42 +34,31 @@ const (
 )
 
 // helperType returns the signature of a helper.
-func (m *Module) helperType(h helper) FuncType {
-	t, _ := m.tableAt(h.x)
+func helperType(m *wasmbin.Module, h helper) wasmbin.FuncType {
+	t, _ := m.TableAt(h.x)
 	switch h.sub {
-	case miscTableFill:
-		return FuncType{Params: string([]byte{TypeI32, t.Type, TypeI32})}
-	case miscTableGrow:
-		return FuncType{Params: string([]byte{t.Type, TypeI32}), Results: string([]byte{TypeI32})}
+	case wasmbin.MiscTableFill:
+		return wasmbin.FuncType{Params: string([]byte{wasmbin.TypeI32, t.Type, wasmbin.TypeI32})}
+	case wasmbin.MiscTableGrow:
+		return wasmbin.FuncType{Params: string([]byte{t.Type, wasmbin.TypeI32}), Results: string([]byte{wasmbin.TypeI32})}
 	}
-	return FuncType{Params: string([]byte{TypeI32, TypeI32, TypeI32})}
-}
-
-// tableAt returns the type of a table, and whether the table is the module's own.
-func (m *Module) tableAt(index uint32) (t Table, own bool) {
-	if uint64(index) < uint64(len(m.importedTables)) {
-		return m.importedTables[index], false
-	}
-	if index -= uint32(len(m.importedTables)); uint64(index) < uint64(len(m.Tables)) {
-		return m.Tables[index], true
-	}
-	return Table{Type: TypeFuncref}, true
+	return wasmbin.FuncType{Params: string([]byte{wasmbin.TypeI32, wasmbin.TypeI32, wasmbin.TypeI32})}
 }
 
 // helperBody writes the helper's body, with its declarations of locals.
-func (m *Module) helperBody(h helper, mt meter) []byte {
+func helperBody(m *wasmbin.Module, h helper, mt meter) []byte {
 	c := &helperCode{helper: h, m: m, meter: mt, shift: 16}
 	switch h.sub {
-	case miscTableInit, miscTableCopy, miscTableGrow, miscTableFill:
+	case wasmbin.MiscTableInit, wasmbin.MiscTableCopy, wasmbin.MiscTableGrow, wasmbin.MiscTableFill:
 		c.shift = 13
 	}
-	c.op(1, 2, TypeI32) // the locals: one group of two
-	if h.sub == miscTableGrow {
+	c.op(1, 2, wasmbin.TypeI32) // the locals: one group of two
+	if h.sub == wasmbin.MiscTableGrow {
 		c.grow()
 	} else {
 		c.move()
 	}
-	c.op(opEnd)
+	c.op(wasmbin.OpEnd)
 	return c.b
 }
 
@@ -82,46 +75,46 @@ func (c *helperCode) unitShift() int32 {
 
 // begin charges for the rest and compares the length with a piece.
 func (c *helperCode) begin(length uint32) {
-	c.with(opGlobalGet, c.meter.fuel)
+	c.with(wasmbin.OpGlobalGet, c.meter.fuel)
 	c.get(length)
 	c.i32(c.mask())
-	c.op(opI32And)
+	c.op(wasmbin.OpI32And)
 	c.i32(c.unitShift())
-	c.op(opI32ShrU)
-	c.op(opI64ExtendU, opI64Sub)
-	c.with(opGlobalSet, c.meter.fuel)
+	c.op(wasmbin.OpI32ShrU)
+	c.op(wasmbin.OpI64ExtendU, wasmbin.OpI64Sub)
+	c.with(wasmbin.OpGlobalSet, c.meter.fuel)
 	c.check(c.meter)
 	c.get(length)
 	c.i32(c.mask())
-	c.op(opI32GtU)
+	c.op(wasmbin.OpI32GtU)
 }
 
 func (c *helperCode) move() {
 	c.begin(hLen)
-	c.op(opIf, blockEmpty)
+	c.op(wasmbin.OpIf, wasmbin.BlockEmpty)
 	c.bounds()
 	c.get(hLen)
 	c.i32(c.mask())
-	c.op(opI32And)
+	c.op(wasmbin.OpI32And)
 	c.set(hRest)
 	c.get(hLen)
 	c.i32(c.shift)
-	c.op(opI32ShrU)
+	c.op(wasmbin.OpI32ShrU)
 	c.set(hPieces)
-	if c.sub == miscMemoryCopy || c.sub == miscTableCopy {
+	if c.sub == wasmbin.MiscMemoryCopy || c.sub == wasmbin.MiscTableCopy {
 		c.get(hTo, hFrom)
-		c.op(opI32GtU, opIf, blockEmpty)
+		c.op(wasmbin.OpI32GtU, wasmbin.OpIf, wasmbin.BlockEmpty)
 		c.backward()
-		c.op(opElse)
+		c.op(wasmbin.OpElse)
 		c.forward()
-		c.op(opEnd)
+		c.op(wasmbin.OpEnd)
 	} else {
 		c.forward()
 	}
-	c.op(opElse)
+	c.op(wasmbin.OpElse)
 	c.get(hTo, hFrom, hLen)
 	c.original()
-	c.op(opEnd)
+	c.op(wasmbin.OpEnd)
 }
 
 // Parameters and locals of the helper of table.grow.
@@ -136,54 +129,54 @@ const (
 // grown. How far an imported table may grow is unknown here, so one operation grows it,
 // although the charge is in pieces.
 func (c *helperCode) grow() {
-	t, own := c.m.tableAt(c.x)
+	t, own := c.m.TableAt(c.x)
 	c.begin(gLen)
-	c.op(opIf, TypeI32)
+	c.op(wasmbin.OpIf, wasmbin.TypeI32)
 	c.get(gLen)
 	c.i32(c.shift)
-	c.op(opI32ShrU)
+	c.op(wasmbin.OpI32ShrU)
 	c.set(gPieces)
 	if own {
 		c.growInPieces(t)
 	} else {
-		c.op(opLoop, blockEmpty)
+		c.op(wasmbin.OpLoop, wasmbin.BlockEmpty)
 		c.charge(c.meter, Piece/bytesPerUnit)
 		c.check(c.meter)
 		c.again(gPieces)
 		c.get(gInit, gLen)
 		c.original()
 	}
-	c.op(opElse)
+	c.op(wasmbin.OpElse)
 	c.get(gInit, gLen)
 	c.original()
-	c.op(opEnd)
+	c.op(wasmbin.OpEnd)
 }
 
-func (c *helperCode) growInPieces(t Table) {
+func (c *helperCode) growInPieces(t wasmbin.Table) {
 	most := int64(math.MaxUint32)
 	if t.HasMax {
 		most = int64(t.Max)
 	}
 	c.tableSize(c.x)
 	c.get(gLen)
-	c.op(opI64ExtendU, opI64Add)
+	c.op(wasmbin.OpI64ExtendU, wasmbin.OpI64Add)
 	c.i64(most)
-	c.op(opI64GtU, opIf, blockEmpty)
+	c.op(wasmbin.OpI64GtU, wasmbin.OpIf, wasmbin.BlockEmpty)
 	c.get(gInit, gLen)
 	c.original()
-	c.op(opReturn, opEnd)
+	c.op(wasmbin.OpReturn, wasmbin.OpEnd)
 	c.get(gInit, gLen)
 	c.i32(c.mask())
-	c.op(opI32And)
+	c.op(wasmbin.OpI32And)
 	c.original()
 	c.set(gBefore)
-	c.op(opLoop, blockEmpty)
+	c.op(wasmbin.OpLoop, wasmbin.BlockEmpty)
 	c.charge(c.meter, Piece/bytesPerUnit)
 	c.check(c.meter)
 	c.get(gInit)
 	c.i32(1 << c.shift)
 	c.original()
-	c.op(opDrop)
+	c.op(wasmbin.OpDrop)
 	c.again(gPieces)
 	c.get(gBefore)
 }
@@ -196,7 +189,7 @@ func (c *helperCode) forward() {
 	if c.hasSource() {
 		c.advance(hFrom, func() { c.get(hRest) })
 	}
-	c.op(opLoop, blockEmpty)
+	c.op(wasmbin.OpLoop, wasmbin.BlockEmpty)
 	c.charge(c.meter, Piece/bytesPerUnit)
 	c.check(c.meter)
 	c.get(hTo, hFrom)
@@ -213,18 +206,18 @@ func (c *helperCode) forward() {
 // backward works from the end, for a destination after the source.
 func (c *helperCode) backward() {
 	c.get(hLen, hRest)
-	c.op(opI32Sub)
+	c.op(wasmbin.OpI32Sub)
 	c.set(hLen)
 	c.offset(hTo)
 	c.offset(hFrom)
 	c.get(hRest)
 	c.original()
-	c.op(opLoop, blockEmpty)
+	c.op(wasmbin.OpLoop, wasmbin.BlockEmpty)
 	c.charge(c.meter, Piece/bytesPerUnit)
 	c.check(c.meter)
 	c.get(hLen)
 	c.i32(1 << c.shift)
-	c.op(opI32Sub)
+	c.op(wasmbin.OpI32Sub)
 	c.set(hLen)
 	c.offset(hTo)
 	c.offset(hFrom)
@@ -236,40 +229,42 @@ func (c *helperCode) backward() {
 // offset pushes the sum of a local and what is still to do.
 func (c *helperCode) offset(local uint32) {
 	c.get(local, hLen)
-	c.op(opI32Add)
+	c.op(wasmbin.OpI32Add)
 }
 
 // again closes the loop, which continues while pieces are left.
 func (c *helperCode) again(pieces uint32) {
 	c.get(pieces)
 	c.i32(1)
-	c.op(opI32Sub)
-	c.with(opLocalTee, pieces)
-	c.op(opBrIf, 0, opEnd)
+	c.op(wasmbin.OpI32Sub)
+	c.with(wasmbin.OpLocalTee, pieces)
+	c.op(wasmbin.OpBrIf, 0, wasmbin.OpEnd)
 }
 
 func (c *helperCode) advance(local uint32, by func()) {
 	c.get(local)
 	by()
-	c.op(opI32Add)
+	c.op(wasmbin.OpI32Add)
 	c.set(local)
 }
 
 // hasSource reports whether the second operand is an address.
-func (c *helperCode) hasSource() bool { return c.sub != miscMemoryFill && c.sub != miscTableFill }
+func (c *helperCode) hasSource() bool {
+	return c.sub != wasmbin.MiscMemoryFill && c.sub != wasmbin.MiscTableFill
+}
 
 // original writes the original instruction.
 func (c *helperCode) original() {
-	c.op(opMisc, c.sub)
+	c.op(wasmbin.OpMisc, c.sub)
 	switch c.sub {
-	case miscMemoryInit:
+	case wasmbin.MiscMemoryInit:
 		c.b = appendUint(c.b, uint64(c.x))
 		c.op(0)
-	case miscMemoryCopy:
+	case wasmbin.MiscMemoryCopy:
 		c.op(0, 0)
-	case miscMemoryFill:
+	case wasmbin.MiscMemoryFill:
 		c.op(0)
-	case miscTableInit, miscTableCopy:
+	case wasmbin.MiscTableInit, wasmbin.MiscTableCopy:
 		c.b = appendUint(c.b, uint64(c.x))
 		c.b = appendUint(c.b, uint64(c.y))
 	default:
@@ -280,22 +275,22 @@ func (c *helperCode) original() {
 // bounds runs the whole instruction if it is out of bounds.
 func (c *helperCode) bounds() {
 	switch c.sub {
-	case miscMemoryFill:
+	case wasmbin.MiscMemoryFill:
 		c.beyond(hTo, c.memoryBytes)
-	case miscMemoryCopy:
+	case wasmbin.MiscMemoryCopy:
 		c.beyond(hTo, c.memoryBytes)
 		c.beyond(hFrom, c.memoryBytes)
-	case miscMemoryInit:
-		size, _ := at(c.m.dataSizes, c.x)
+	case wasmbin.MiscMemoryInit:
+		size, _ := at(c.m.DataSizes, c.x)
 		c.beyond(hTo, c.memoryBytes)
 		c.beyond(hFrom, func() { c.i64(int64(size)) })
-	case miscTableFill:
+	case wasmbin.MiscTableFill:
 		c.beyond(hTo, func() { c.tableSize(c.x) })
-	case miscTableCopy:
+	case wasmbin.MiscTableCopy:
 		c.beyond(hTo, func() { c.tableSize(c.x) })
 		c.beyond(hFrom, func() { c.tableSize(c.y) })
-	case miscTableInit:
-		size, _ := at(c.m.elementSizes, c.x)
+	case wasmbin.MiscTableInit:
+		size, _ := at(c.m.ElementSizes, c.x)
 		c.beyond(hTo, func() { c.tableSize(c.y) })
 		c.beyond(hFrom, func() { c.i64(int64(size)) })
 	}
@@ -305,24 +300,24 @@ func (c *helperCode) bounds() {
 // ends beyond limit.
 func (c *helperCode) beyond(local uint32, limit func()) {
 	c.get(local)
-	c.op(opI64ExtendU)
+	c.op(wasmbin.OpI64ExtendU)
 	c.get(hLen)
-	c.op(opI64ExtendU, opI64Add)
+	c.op(wasmbin.OpI64ExtendU, wasmbin.OpI64Add)
 	limit()
-	c.op(opI64GtU, opIf, blockEmpty)
+	c.op(wasmbin.OpI64GtU, wasmbin.OpIf, wasmbin.BlockEmpty)
 	c.get(hTo, hFrom, hLen)
 	c.original()
-	c.op(opUnreachable, opEnd)
+	c.op(wasmbin.OpUnreachable, wasmbin.OpEnd)
 }
 
 func (c *helperCode) memoryBytes() {
-	c.op(opMemorySize, 0, opI64ExtendU)
+	c.op(wasmbin.OpMemorySize, 0, wasmbin.OpI64ExtendU)
 	c.i64(16)
-	c.op(opI64Shl)
+	c.op(wasmbin.OpI64Shl)
 }
 
 func (c *helperCode) tableSize(table uint32) {
-	c.op(opMisc, miscTableSize)
+	c.op(wasmbin.OpMisc, wasmbin.MiscTableSize)
 	c.b = appendUint(c.b, uint64(table))
-	c.op(opI64ExtendU)
+	c.op(wasmbin.OpI64ExtendU)
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+
+	"github.com/weftrun/weft/host/sandbox/wasmbin"
 )
 
 // image.go finds out whether instances of the module can differ only in memory and
@@ -16,37 +18,13 @@ const (
 	maxRestored = 1_000
 )
 
-// uses holds, for each of certain instructions, 1 plus the index of the first function
-// that uses it, or 0. The index is the second byte after opMisc, or 0 for table.set.
-type uses [miscTableFill + 1]uint32
-
-// note records an instruction of a function.
-func (u *uses) note(function uint32, in *instruction) {
-	at := byte(0)
-	switch {
-	case in.op == opMisc && in.sub > miscLastTruncate:
-		at = in.sub
-	case in.op != opTableSet:
-		return
-	}
-	if u[at] == 0 {
-		u[at] = function + 1
-	}
-}
-
-var miscNames = [...]string{
-	0: "table.set", miscMemoryInit: "memory.init", miscDataDrop: "data.drop", miscMemoryCopy: "memory.copy", miscMemoryFill: "memory.fill",
-	miscTableInit: "table.init", miscElemDrop: "elem.drop", miscTableCopy: "table.copy", miscTableGrow: "table.grow",
-	miscTableSize: "table.size", miscTableFill: "table.fill",
-}
-
 // name returns the helper's name in traps.
 func (h helper) name() string {
-	text := "weft:" + miscNames[h.sub]
+	text := "weft:" + wasmbin.MiscNames[h.sub]
 	switch h.sub {
-	case miscMemoryFill, miscMemoryCopy:
+	case wasmbin.MiscMemoryFill, wasmbin.MiscMemoryCopy:
 		return text
-	case miscTableInit, miscTableCopy:
+	case wasmbin.MiscTableInit, wasmbin.MiscTableCopy:
 		return text + " " + strconv.Itoa(int(h.x)) + " " + strconv.Itoa(int(h.y))
 	}
 	return text + " " + strconv.Itoa(int(h.x))
@@ -57,9 +35,9 @@ func (h helper) name() string {
 func (w *rewriter) judge() {
 	w.judgeImports()
 	w.judgeGlobals()
-	for _, at := range []byte{0, miscDataDrop, miscTableInit, miscElemDrop, miscTableCopy, miscTableGrow, miscTableFill} {
-		if function := w.m.uses[at]; function > 0 {
-			w.fallback("function %d uses %s", function-1, miscNames[at])
+	for _, at := range []byte{0, wasmbin.MiscDataDrop, wasmbin.MiscTableInit, wasmbin.MiscElemDrop, wasmbin.MiscTableCopy, wasmbin.MiscTableGrow, wasmbin.MiscTableFill} {
+		if function := w.m.Uses[at]; function > 0 {
+			w.fallback("function %d uses %s", function-1, wasmbin.MiscNames[at])
 		}
 	}
 	segments := w.segments()
@@ -68,9 +46,9 @@ func (w *rewriter) judge() {
 		return
 	}
 	w.result.Segments = segments
-	for i, active := range w.m.dataActive {
+	for i, active := range w.m.DataActive {
 		if active {
-			w.m.dataSizes[i] = 0
+			w.m.DataSizes[i] = 0
 		}
 	}
 }
@@ -81,17 +59,17 @@ func (w *rewriter) fallback(format string, args ...any) {
 }
 
 func (w *rewriter) judgeImports() {
-	var seen [KindGlobal + 1]bool
+	var seen [wasmbin.KindGlobal + 1]bool
 	for i := range w.m.Imports {
 		im := &w.m.Imports[i]
 		switch {
-		case im.Kind == KindFunc, im.Kind == KindGlobal && !im.Global.Mutable, seen[im.Kind]:
+		case im.Kind == wasmbin.KindFunc, im.Kind == wasmbin.KindGlobal && !im.Global.Mutable, seen[im.Kind]:
 			continue
-		case im.Kind == KindTable:
+		case im.Kind == wasmbin.KindTable:
 			w.fallback("a table is imported")
-		case im.Kind == KindMemory:
+		case im.Kind == wasmbin.KindMemory:
 			w.fallback("the memory is imported")
-		case im.Kind == KindGlobal:
+		case im.Kind == wasmbin.KindGlobal:
 			w.fallback("a mutable global is imported")
 		}
 		seen[im.Kind] = true
@@ -108,12 +86,12 @@ func (w *rewriter) judgeGlobals() {
 			continue
 		}
 		mutable++
-		if other < 0 && (g.Type < TypeF64 || g.Type > TypeI32) {
+		if other < 0 && (g.Type < wasmbin.TypeF64 || g.Type > wasmbin.TypeI32) {
 			other = i
 		}
 	}
 	if other >= 0 {
-		w.fallback("global %d is a mutable %s", int(w.m.imported(KindGlobal))+other, TypeName(w.m.Globals[other].Type))
+		w.fallback("global %d is a mutable %s", int(w.m.Imported(wasmbin.KindGlobal))+other, wasmbin.TypeName(w.m.Globals[other].Type))
 	}
 	if mutable > maxRestored {
 		w.fallback("%d mutable globals, more than %d", mutable, maxRestored)
@@ -127,23 +105,23 @@ func (w *rewriter) segments() (list []Segment) {
 	if len(w.m.Memories) > 0 {
 		size = w.m.Memories[0].Min * pageBytes
 	}
-	n, entries := w.m.vector(sectionData)
-	r := &reader{b: entries}
+	n, entries := w.m.Vector(wasmbin.SectionData)
+	r := &wasmbin.Reader{Rest: entries}
 	for i := range n {
-		d := r.data()
-		if d.flag == dataPassive {
+		d := r.Data()
+		if d.Flag == wasmbin.DataPassive {
 			continue
 		}
-		offset, ok := d.address()
+		offset, ok := d.Address()
 		switch {
 		case !ok:
 			w.fallback("the offset of data segment %d is not a plain number", i)
 			return nil
-		case d.memory != 0 || uint64(offset)+uint64(len(d.bytes)) > size:
+		case d.Memory != 0 || uint64(offset)+uint64(len(d.Bytes)) > size:
 			w.fallback("data segment %d is out of range", i)
 			return nil
 		}
-		list = append(list, Segment{offset, d.bytes})
+		list = append(list, Segment{offset, d.Bytes})
 	}
 	return list
 }
@@ -151,22 +129,22 @@ func (w *rewriter) segments() (list []Segment) {
 // dataSections returns the count of data segments and the segments. Extracted segments
 // stay as empty ones if instructions name segments by index.
 func (w *rewriter) dataSections() (count, data []byte) {
-	named := w.m.uses[miscMemoryInit]+w.m.uses[miscDataDrop] > 0
-	n, entries := w.m.vector(sectionData)
+	named := w.m.Uses[wasmbin.MiscMemoryInit]+w.m.Uses[wasmbin.MiscDataDrop] > 0
+	n, entries := w.m.Vector(wasmbin.SectionData)
 	switch {
 	case w.extracts && !named:
 		return nil, nil
 	case !w.extracts:
-		return w.m.sections[sectionCount], w.m.sections[sectionData]
+		return w.m.Sections[wasmbin.SectionCount], w.m.Sections[wasmbin.SectionData]
 	}
 	data = appendUint(nil, n)
-	r := &reader{b: entries}
+	r := &wasmbin.Reader{Rest: entries}
 	for range n {
-		d := r.data()
-		if d.flag != dataPassive {
-			d.bytes = nil
+		d := r.Data()
+		if d.Flag != wasmbin.DataPassive {
+			d.Bytes = nil
 		}
-		data = appendBytes(appendUint(data, dataPassive), d.bytes)
+		data = appendBytes(appendUint(data, wasmbin.DataPassive), d.Bytes)
 	}
 	return appendUint(nil, n), data
 }
@@ -195,7 +173,7 @@ func (w *rewriter) clamp() {
 }
 
 // clampTo sets a maximum, but never below the initial size.
-func clampTo(l *Limits, most uint64) {
+func clampTo(l *wasmbin.Limits, most uint64) {
 	if most = max(most, l.Min); !l.HasMax || l.Max > most {
 		l.HasMax, l.Max = true, most
 	}

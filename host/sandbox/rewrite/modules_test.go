@@ -12,6 +12,8 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 	"github.com/tetratelabs/wazero/sys"
+
+	"github.com/weftrun/weft/host/sandbox/wasmbin"
 )
 
 // modulePaths are what toolchains have written: the kernels, the example plugins
@@ -63,7 +65,7 @@ func TestModules(t *testing.T) {
 		if err := Verify(result.Wasm); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
-		if excess := DefaultCaps().Exceeded(mustParse(t, result.Wasm)); len(excess) > 0 && filepath.Base(filepath.Dir(path)) == "plugins" {
+		if excess := wasmbin.DefaultCaps().Exceeded(mustParse(t, result.Wasm)); len(excess) > 0 && filepath.Base(filepath.Dir(path)) == "plugins" {
 			t.Errorf("%s: %v", path, excess)
 		}
 		m.slice, m.stopAfter = 0, 20_000

@@ -1,6 +1,10 @@
 package rewrite
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/weftrun/weft/host/sandbox/wasmbin"
+)
 
 // names.go keeps the function names of the custom sections.
 
@@ -19,7 +23,7 @@ type funcName struct {
 // name section is ignored.
 func (w *rewriter) nameFunctions() {
 	for _, e := range w.m.Exports {
-		if e.Kind == KindFunc {
+		if e.Kind == wasmbin.KindFunc {
 			w.result.exports = append(w.result.exports, funcName{e.Index, e.Name})
 		}
 	}
@@ -30,20 +34,20 @@ func (w *rewriter) nameFunctions() {
 		}
 	}
 	functions := uint32(len(w.scanner.funcTypes))
-	r := &reader{b: w.m.names}
-	for len(r.b) > 0 && r.err == nil {
-		id, sub := r.byte(), &reader{}
-		sub.b = r.take(r.uint(32))
+	r := &wasmbin.Reader{Rest: w.m.Names}
+	for len(r.Rest) > 0 && r.Err == nil {
+		id, sub := r.Byte(), &wasmbin.Reader{}
+		sub.Rest = r.Take(r.Uint(32))
 		if id != nameSubsectionFn {
 			continue
 		}
 		var names []funcName
-		sub.each(func() {
-			if n := (funcName{sub.u32(), cutName(sub.name())}); n.index < functions && (len(names) == 0 || n.index > names[len(names)-1].index) {
+		sub.Each(func() {
+			if n := (funcName{sub.U32(), cutName(sub.Name())}); n.index < functions && (len(names) == 0 || n.index > names[len(names)-1].index) {
 				names = append(names, n)
 			}
 		})
-		if sub.err == nil {
+		if sub.Err == nil {
 			w.result.names = names
 		}
 	}

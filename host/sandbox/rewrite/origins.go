@@ -1,6 +1,10 @@
 package rewrite
 
-import "sort"
+import (
+	"sort"
+
+	"github.com/weftrun/weft/host/sandbox/wasmbin"
+)
 
 // origins.go finds where in the original an instruction of the rewritten module comes
 // from. This question arises only after a guest has failed, so no tables are kept and the
@@ -20,7 +24,7 @@ func Origins(wasm []byte, o Options, offsets []uint32) ([]uint32, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := Parse(wasm)
+	m, err := wasmbin.Parse(wasm)
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +32,7 @@ func Origins(wasm []byte, o Options, offsets []uint32) ([]uint32, error) {
 	w.clamp()
 	w.judge()
 	number := appendUint(nil, uint64(len(m.Funcs)+len(plain.helpers)))
-	w.origins = newOrigins(offsets, len(number), m.offsets[sectionCode])
+	w.origins = newOrigins(offsets, len(number), m.Offsets[wasmbin.SectionCode])
 	if _, err := w.code(); err != nil {
 		return nil, err
 	}

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/weftrun/weft/host/sandbox/wasmbin"
 )
 
 // Every instruction that is written as it was has the origin that it has.
@@ -29,7 +31,7 @@ func TestOrigins(t *testing.T) {
 				t.Fatal(err)
 			}
 			original := codeOf(t, wasm)
-			m, err := Parse(wasm)
+			m, err := wasmbin.Parse(wasm)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -41,12 +43,12 @@ func TestOrigins(t *testing.T) {
 // codeOf is the content of the code section.
 func codeOf(t *testing.T, wasm []byte) []byte {
 	t.Helper()
-	m, err := Parse(wasm)
+	m, err := wasmbin.Parse(wasm)
 	if err != nil {
 		t.Fatal(err)
 	}
-	code := m.sections[sectionCode]
-	if !bytes.Equal(wasm[m.offsets[sectionCode]:][:len(code)], code) {
+	code := m.Sections[wasmbin.SectionCode]
+	if !bytes.Equal(wasm[m.Offsets[wasmbin.SectionCode]:][:len(code)], code) {
 		t.Fatal("the code section is not where it is said to be")
 	}
 	return code
@@ -54,7 +56,7 @@ func codeOf(t *testing.T, wasm []byte) []byte {
 
 // checkOrigins wants that origins grow with what they are of, and that nearly all
 // bytes of the original are where they come from.
-func checkOrigins(t *testing.T, m *Module, original, written []byte, asked, found []uint32) {
+func checkOrigins(t *testing.T, m *wasmbin.Module, original, written []byte, asked, found []uint32) {
 	t.Helper()
 	seen := make([]bool, len(original))
 	last := uint32(0)
@@ -78,11 +80,11 @@ func checkOrigins(t *testing.T, m *Module, original, written []byte, asked, foun
 		first++
 	}
 	for i := range m.Bodies {
-		begin := bytes.Index(original, m.Bodies[i].code)
+		begin := bytes.Index(original, m.Bodies[i].Code)
 		if begin < first {
 			continue // not asked for
 		}
-		for at := range m.Bodies[i].code {
+		for at := range m.Bodies[i].Code {
 			all++
 			if seen[begin+at] {
 				there++

@@ -1,5 +1,7 @@
 package rewrite
 
+import "github.com/weftrun/weft/host/sandbox/wasmbin"
+
 // place.go decides where a function is charged, and how much. It walks the events
 // backward and keeps what the code after each point needs: the least and the most units
 // on any path to the next charge. Each charge takes the most, so no code runs without a
@@ -31,9 +33,6 @@ type policy struct {
 
 // placed is the policy in use; the package comment explains its figures.
 var placed = policy{slack: 32, ratio: 1, exit: 2, least: 4, cold: true, purse: true}
-
-// exact charges every path separately, in quarters. Tests compare with it.
-var exact = policy{least: 1, fine: true}
 
 const (
 	// maxRounds bounds how often ends are marked anew.
@@ -308,8 +307,8 @@ func (p *placer) table(e *event) need {
 }
 
 func (p *placer) eachTarget(e *event, visit func(*label, need)) {
-	r := reader{b: p.f.body.code[e.label:]}
-	for range uint64(r.u32()) + 1 {
-		visit(p.target(r.u32()))
+	r := wasmbin.Reader{Rest: p.f.body.Code[e.label:]}
+	for range uint64(r.U32()) + 1 {
+		visit(p.target(r.U32()))
 	}
 }

@@ -1,6 +1,10 @@
 package rewrite
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/weftrun/weft/host/sandbox/wasmbin"
+)
 
 // regions.go finds the loops whose turns are paid from a purse: a local of the function
 // that holds units charged in advance. A region is a loop without calls, including all
@@ -131,9 +135,9 @@ func (f *function) region(first, last int, outside uint32) (r region, ok bool) {
 		case eventReturn:
 			exit(depth + outside)
 		case eventBrTable:
-			labels := reader{b: f.body.code[e.label:]}
-			for range uint64(labels.u32()) + 1 {
-				exit(labels.u32())
+			labels := wasmbin.Reader{Rest: f.body.Code[e.label:]}
+			for range uint64(labels.U32()) + 1 {
+				exit(labels.U32())
 			}
 		}
 		depth = e.kind.nest(depth)

@@ -1,6 +1,10 @@
 package rewrite
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/weftrun/weft/host/sandbox/wasmbin"
+)
 
 // regions_emit.go writes regions: the blocks around them, the charges paid from the
 // purse, and the ways out.
@@ -9,7 +13,7 @@ import "slices"
 func (a *assembler) spend(local, units uint32) {
 	a.get(local)
 	a.i64(int64(units))
-	a.op(opI64Sub)
+	a.op(wasmbin.OpI64Sub)
 	a.set(local)
 }
 
@@ -17,23 +21,23 @@ func (a *assembler) spend(local, units uint32) {
 func (a *assembler) lacks(local, units uint32) {
 	a.get(local)
 	a.i64(int64(units))
-	a.op(opI64LtS)
+	a.op(wasmbin.OpI64LtS)
 }
 
 // fill fills the purse if it has fewer than the given units, and checks.
 func (a *assembler) fill(m meter, local, units uint32) {
 	a.lacks(local, units)
-	a.op(opIf, blockEmpty)
-	a.with(opGlobalGet, m.fuel)
+	a.op(wasmbin.OpIf, wasmbin.BlockEmpty)
+	a.with(wasmbin.OpGlobalGet, m.fuel)
 	a.get(local)
-	a.op(opI64Add)
+	a.op(wasmbin.OpI64Add)
 	a.i64(purse)
-	a.op(opI64Sub)
-	a.with(opGlobalSet, m.fuel)
+	a.op(wasmbin.OpI64Sub)
+	a.with(wasmbin.OpGlobalSet, m.fuel)
 	a.check(m)
 	a.i64(purse)
 	a.set(local)
-	a.op(opEnd)
+	a.op(wasmbin.OpEnd)
 }
 
 // turn opens the body of a loop that is paid from the purse. The body runs while the
@@ -41,16 +45,16 @@ func (a *assembler) fill(m meter, local, units uint32) {
 func (a *assembler) turn(local, units uint32) {
 	a.get(local)
 	a.i64(int64(units))
-	a.op(opI64GeS, opIf, blockEmpty)
+	a.op(wasmbin.OpI64GeS, wasmbin.OpIf, wasmbin.BlockEmpty)
 	a.spend(local, units)
 }
 
 // refund returns the contents of the purse to the fuel.
 func (a *assembler) refund(m meter, local uint32) {
-	a.with(opGlobalGet, m.fuel)
+	a.with(wasmbin.OpGlobalGet, m.fuel)
 	a.get(local)
-	a.op(opI64Add)
-	a.with(opGlobalSet, m.fuel)
+	a.op(wasmbin.OpI64Add)
+	a.with(wasmbin.OpGlobalSet, m.fuel)
 }
 
 // opened is an open block of the original.
@@ -73,7 +77,7 @@ func (w *written) exit(i int) uint32 { return w.base + 1 + uint32(len(w.exits)-i
 
 // open handles the beginning of a block.
 func (e *emitter) open(start int) {
-	block := opened{typ: int32(e.in.block), loop: e.in.op == opLoop}
+	block := opened{typ: int32(e.in.Block), loop: e.in.Op == wasmbin.OpLoop}
 	if e.dead > 0 {
 		e.dead++
 	} else if block.loop {
@@ -100,21 +104,21 @@ func (e *emitter) open(start int) {
 // begins with blocks for its ways out, the first one innermost, and an empty purse.
 func (e *emitter) openTurns(block *opened) {
 	block.end = e.height + 1
-	e.b = appendInt(append(e.b, opBlock), int64(block.typ))
+	e.b = appendInt(append(e.b, wasmbin.OpBlock), int64(block.typ))
 	if len(e.blocks) == e.region.loop {
 		exits := e.region.exits
 		for i := len(exits) - 1; i >= 0; i-- {
-			e.b = appendInt(append(e.b, opBlock), e.carried(exits[i]))
+			e.b = appendInt(append(e.b, wasmbin.OpBlock), e.carried(exits[i]))
 		}
 		e.height += uint32(len(exits))
 		e.i64(0)
 		e.set(e.purse)
 	}
 	units := uint32(e.events[e.next].amount)
-	e.op(opLoop, blockEmpty)
+	e.op(wasmbin.OpLoop, wasmbin.BlockEmpty)
 	e.fill(e.meter, e.purse, units)
 	e.result.Stats.Checks++
-	e.op(opLoop, blockEmpty)
+	e.op(wasmbin.OpLoop, wasmbin.BlockEmpty)
 	e.turn(e.purse, units)
 	e.height += 4 // includes the block and the if of turn
 	block.at = e.height - 1
@@ -127,7 +131,7 @@ func (e *emitter) openTurns(block *opened) {
 func (e *emitter) carried(label uint32) int64 {
 	values := e.typ.Results
 	if at := len(e.blocks) - 1 - int(label); at >= 0 {
-		typ, _ := e.m.blockType(int64(e.blocks[at].typ))
+		typ, _ := e.m.BlockType(int64(e.blocks[at].typ))
 		if values = typ.Results; e.blocks[at].loop {
 			values = typ.Params
 		}
@@ -138,7 +142,7 @@ func (e *emitter) carried(label uint32) int64 {
 	case 1:
 		return int64(values[0]) - 0x80
 	}
-	return int64(e.typeIndex(FuncType{Results: values}))
+	return int64(e.typeIndex(wasmbin.FuncType{Results: values}))
 }
 
 // end closes a block or the function.
@@ -159,15 +163,15 @@ func (e *emitter) end(start int) {
 	}
 	e.flush(start)
 	e.copied = e.at()
-	e.with(opBr, e.height-block.end)
-	e.op(opElse)
-	e.with(opBr, 2)
-	e.op(opEnd, opEnd, opEnd, opUnreachable) // unreachable yields any results that the enclosing block needs
+	e.with(wasmbin.OpBr, e.height-block.end)
+	e.op(wasmbin.OpElse)
+	e.with(wasmbin.OpBr, 2)
+	e.op(wasmbin.OpEnd, wasmbin.OpEnd, wasmbin.OpEnd, wasmbin.OpUnreachable) // unreachable yields any results that the enclosing block needs
 	e.height -= 3
 	if top == e.region.loop {
 		e.closeRegion()
 	}
-	e.op(opEnd)
+	e.op(wasmbin.OpEnd)
 	e.height--
 	if top == e.region.loop {
 		e.refund(e.meter, e.purse)
@@ -181,10 +185,10 @@ func (e *emitter) closeRegion() {
 	exits := e.region.exits
 	e.region.region = nil
 	for _, label := range exits {
-		e.op(opEnd)
+		e.op(wasmbin.OpEnd)
 		e.height--
 		e.refund(e.meter, e.purse)
-		e.with(opBr, e.label(label))
+		e.with(wasmbin.OpBr, e.label(label))
 	}
 }
 
@@ -216,9 +220,9 @@ func (e *emitter) outermost() uint32 {
 
 // branch handles br and br_if.
 func (e *emitter) branch(start int) {
-	if label := e.label(e.in.x); label != e.in.x {
+	if label := e.label(e.in.X); label != e.in.X {
 		e.flush(start)
-		e.with(e.in.op, label)
+		e.with(e.in.Op, label)
 		e.copied = e.at()
 	}
 }
@@ -228,10 +232,10 @@ func (e *emitter) table(start int) {
 	changes := e.region.region != nil
 	if changes {
 		e.flush(start)
-		e.with(opBrTable, e.in.x)
+		e.with(wasmbin.OpBrTable, e.in.X)
 	}
-	for range uint64(e.in.x) + 1 {
-		label := e.r.u32()
+	for range uint64(e.in.X) + 1 {
+		label := e.r.U32()
 		if changes {
 			e.b = appendUint(e.b, uint64(e.label(label)))
 		}
@@ -246,7 +250,7 @@ func (e *emitter) table(start int) {
 func (e *emitter) leaves(start int) {
 	if e.calls || e.region.region != nil {
 		e.flush(start)
-		e.with(opBr, e.outermost())
+		e.with(wasmbin.OpBr, e.outermost())
 		e.copied = e.at()
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"testing"
+
+	"github.com/weftrun/weft/host/sandbox/wasmbin"
 )
 
 // turns is a module of loops that are paid from a purse, and one that is not; each
@@ -13,49 +15,49 @@ import (
 // is dear; 3 calls in its loop; 4 counts down and then divides by what is left.
 func turns() guest {
 	up := func(local int, by int64) []byte {
-		return code(opLocalGet, local, i32(by), opI32Add, opLocalSet, local)
+		return code(wasmbin.OpLocalGet, local, i32(by), wasmbin.OpI32Add, wasmbin.OpLocalSet, local)
 	}
-	down := code(opLocalGet, 0, i32(1), opI32Sub, opLocalTee, 0)
-	dear := bytes.Repeat(code(opLocalGet, 1, i32(3), opI32Mul, opLocalSet, 1), 60)
-	isAt := func(n int64) []byte { return code(opLocalGet, 0, i32(n), opI32Sub, opI32Eqz) }
+	down := code(wasmbin.OpLocalGet, 0, i32(1), wasmbin.OpI32Sub, wasmbin.OpLocalTee, 0)
+	dear := bytes.Repeat(code(wasmbin.OpLocalGet, 1, i32(3), wasmbin.OpI32Mul, wasmbin.OpLocalSet, 1), 60)
+	isAt := func(n int64) []byte { return code(wasmbin.OpLocalGet, 0, i32(n), wasmbin.OpI32Sub, wasmbin.OpI32Eqz) }
 	const ne = 0x47
-	one := code(1, 1, TypeI32)
+	one := code(1, 1, wasmbin.TypeI32)
 	return guest{
-		types:   []FuncType{{string([]byte{TypeI32}), string([]byte{TypeI32})}},
-		exports: []Export{{"add", KindFunc, 0}, {"leave", KindFunc, 1}, {"nest", KindFunc, 2}, {"call", KindFunc, 3}, {"trap", KindFunc, 4}},
+		types:   []wasmbin.FuncType{{Params: string([]byte{wasmbin.TypeI32}), Results: string([]byte{wasmbin.TypeI32})}},
+		exports: []wasmbin.Export{{Name: "add", Kind: wasmbin.KindFunc, Index: 0}, {Name: "leave", Kind: wasmbin.KindFunc, Index: 1}, {Name: "nest", Kind: wasmbin.KindFunc, Index: 2}, {Name: "call", Kind: wasmbin.KindFunc, Index: 3}, {Name: "trap", Kind: wasmbin.KindFunc, Index: 4}},
 		funcs: []guestFunc{
-			{0, one, code(opLoop, blockEmpty, up(1, 3), down, opBrIf, 0, opEnd, opLocalGet, 1)},
+			{0, one, code(wasmbin.OpLoop, wasmbin.BlockEmpty, up(1, 3), down, wasmbin.OpBrIf, 0, wasmbin.OpEnd, wasmbin.OpLocalGet, 1)},
 			{0, one, code(
-				opBlock, TypeI32,
-				opBlock, blockEmpty,
-				opBlock, blockEmpty,
-				opLoop, TypeI32,
+				wasmbin.OpBlock, wasmbin.TypeI32,
+				wasmbin.OpBlock, wasmbin.BlockEmpty,
+				wasmbin.OpBlock, wasmbin.BlockEmpty,
+				wasmbin.OpLoop, wasmbin.TypeI32,
 				up(1, 1),
-				i32(7), isAt(1000), opBrIf, 3, opDrop, // with a result
-				isAt(2000), opBrIf, 1,
-				isAt(3000), opIf, blockEmpty, i32(9), opReturn, opEnd,
-				isAt(4000), opIf, blockEmpty, opBr, 3, opEnd,
-				opBlock, blockEmpty, opBlock, blockEmpty,
-				opLocalGet, 0, opBrTable, 3, 3, 1, 0, 1, // to behind the loop, and to the next turn
-				opEnd, opEnd,
-				down, opLocalSet, 0, opLocalGet, 0, i32(500), i32(2), opI32Mul, opI32Sub, i32(-1), ne, opBrIf, 0,
-				opLocalGet, 1,
-				opEnd,
-				opBr, 2,
-				opEnd,
-				i32(11), opBr, 1,
-				opEnd,
+				i32(7), isAt(1000), wasmbin.OpBrIf, 3, wasmbin.OpDrop, // with a result
+				isAt(2000), wasmbin.OpBrIf, 1,
+				isAt(3000), wasmbin.OpIf, wasmbin.BlockEmpty, i32(9), wasmbin.OpReturn, wasmbin.OpEnd,
+				isAt(4000), wasmbin.OpIf, wasmbin.BlockEmpty, wasmbin.OpBr, 3, wasmbin.OpEnd,
+				wasmbin.OpBlock, wasmbin.BlockEmpty, wasmbin.OpBlock, wasmbin.BlockEmpty,
+				wasmbin.OpLocalGet, 0, wasmbin.OpBrTable, 3, 3, 1, 0, 1, // to behind the loop, and to the next turn
+				wasmbin.OpEnd, wasmbin.OpEnd,
+				down, wasmbin.OpLocalSet, 0, wasmbin.OpLocalGet, 0, i32(500), i32(2), wasmbin.OpI32Mul, wasmbin.OpI32Sub, i32(-1), ne, wasmbin.OpBrIf, 0,
+				wasmbin.OpLocalGet, 1,
+				wasmbin.OpEnd,
+				wasmbin.OpBr, 2,
+				wasmbin.OpEnd,
+				i32(11), wasmbin.OpBr, 1,
+				wasmbin.OpEnd,
 				i32(13),
-				opEnd, opLocalGet, 1, opI32Mul)},
-			{0, code(1, 2, TypeI32), code(
-				opLoop, blockEmpty,
-				i32(5), opLocalSet, 2,
-				opLoop, blockEmpty,
-				opLocalGet, 2, i32(1), opI32And, opIf, blockEmpty, dear, opEnd,
-				up(1, 7), opLocalGet, 2, i32(1), opI32Sub, opLocalTee, 2, opBrIf, 0, opEnd,
-				down, opBrIf, 0, opEnd, opLocalGet, 1)},
-			{0, one, code(opLoop, blockEmpty, i32(2), opCall, 0, opLocalGet, 1, opI32Add, opLocalSet, 1, down, opBrIf, 0, opEnd, opLocalGet, 1)},
-			{0, one, code(opLoop, blockEmpty, up(1, 100), i32(6), down, 0x6d, opDrop, opLocalGet, 1, opBrIf, 0, opEnd, opLocalGet, 1)},
+				wasmbin.OpEnd, wasmbin.OpLocalGet, 1, wasmbin.OpI32Mul)},
+			{0, code(1, 2, wasmbin.TypeI32), code(
+				wasmbin.OpLoop, wasmbin.BlockEmpty,
+				i32(5), wasmbin.OpLocalSet, 2,
+				wasmbin.OpLoop, wasmbin.BlockEmpty,
+				wasmbin.OpLocalGet, 2, i32(1), wasmbin.OpI32And, wasmbin.OpIf, wasmbin.BlockEmpty, dear, wasmbin.OpEnd,
+				up(1, 7), wasmbin.OpLocalGet, 2, i32(1), wasmbin.OpI32Sub, wasmbin.OpLocalTee, 2, wasmbin.OpBrIf, 0, wasmbin.OpEnd,
+				down, wasmbin.OpBrIf, 0, wasmbin.OpEnd, wasmbin.OpLocalGet, 1)},
+			{0, one, code(wasmbin.OpLoop, wasmbin.BlockEmpty, i32(2), wasmbin.OpCall, 0, wasmbin.OpLocalGet, 1, wasmbin.OpI32Add, wasmbin.OpLocalSet, 1, down, wasmbin.OpBrIf, 0, wasmbin.OpEnd, wasmbin.OpLocalGet, 1)},
+			{0, one, code(wasmbin.OpLoop, wasmbin.BlockEmpty, up(1, 100), i32(6), down, 0x6d, wasmbin.OpDrop, wasmbin.OpLocalGet, 1, wasmbin.OpBrIf, 0, wasmbin.OpEnd, wasmbin.OpLocalGet, 1)},
 		},
 	}
 }
@@ -111,9 +113,9 @@ func TestPurse(t *testing.T) {
 // TestPurseStops stops a loop that has no end.
 func TestPurseStops(t *testing.T) {
 	g := guest{
-		types:   []FuncType{{}},
-		exports: []Export{{"go", KindFunc, 0}},
-		funcs:   []guestFunc{{0, nil, code(opLoop, blockEmpty, opLoop, blockEmpty, opBr, 1, opEnd, opEnd)}},
+		types:   []wasmbin.FuncType{{}},
+		exports: []wasmbin.Export{{Name: "go", Kind: wasmbin.KindFunc, Index: 0}},
+		funcs:   []guestFunc{{0, nil, code(wasmbin.OpLoop, wasmbin.BlockEmpty, wasmbin.OpLoop, wasmbin.BlockEmpty, wasmbin.OpBr, 1, wasmbin.OpEnd, wasmbin.OpEnd)}},
 	}
 	r := mustRewrite(t, g.wasm(), Options{})
 	if err := Verify(r.Wasm); err != nil || r.Stats.Regions != 1 {
@@ -130,62 +132,62 @@ func TestPurseStops(t *testing.T) {
 // by a branch.
 func TestVerifyRefusesPurses(t *testing.T) {
 	g := guest{
-		types:   []FuncType{{string([]byte{TypeI32}), ""}},
-		exports: []Export{{"go", KindFunc, 0}},
-		funcs: []guestFunc{{0, nil, code(opBlock, blockEmpty, opLoop, blockEmpty,
-			opLocalGet, 0, opI32Eqz, opBrIf, 1, opLocalGet, 0, i32(1), opI32Sub, opLocalSet, 0, opBr, 0, opEnd, opEnd)}},
+		types:   []wasmbin.FuncType{{Params: string([]byte{wasmbin.TypeI32}), Results: ""}},
+		exports: []wasmbin.Export{{Name: "go", Kind: wasmbin.KindFunc, Index: 0}},
+		funcs: []guestFunc{{0, nil, code(wasmbin.OpBlock, wasmbin.BlockEmpty, wasmbin.OpLoop, wasmbin.BlockEmpty,
+			wasmbin.OpLocalGet, 0, wasmbin.OpI32Eqz, wasmbin.OpBrIf, 1, wasmbin.OpLocalGet, 0, i32(1), wasmbin.OpI32Sub, wasmbin.OpLocalSet, 0, wasmbin.OpBr, 0, wasmbin.OpEnd, wasmbin.OpEnd)}},
 	}
 	const local, fuel = 1, 0
 	wasm := mustRewrite(t, g.wasm(), Options{}).Wasm
 	if err := Verify(wasm); err != nil {
 		t.Fatal(err)
 	}
-	i64 := func(v int64) []byte { return appendInt([]byte{opI64Const}, v) }
+	i64 := func(v int64) []byte { return appendInt([]byte{wasmbin.OpI64Const}, v) }
 	const units = 2
-	lacks := code(opLocalGet, local, i64(units), opI64LtS)
-	ready := code(opLocalGet, local, i64(units), opI64GeS, opIf, blockEmpty)
-	spend := code(opLocalGet, local, i64(units), opI64Sub, opLocalSet, local)
-	refund := code(opGlobalGet, fuel, opLocalGet, local, opI64Add, opGlobalSet, fuel)
-	filled := code(i64(purse), opLocalSet, local)
-	back := code(opElse, opBr, 2)
+	lacks := code(wasmbin.OpLocalGet, local, i64(units), wasmbin.OpI64LtS)
+	ready := code(wasmbin.OpLocalGet, local, i64(units), wasmbin.OpI64GeS, wasmbin.OpIf, wasmbin.BlockEmpty)
+	spend := code(wasmbin.OpLocalGet, local, i64(units), wasmbin.OpI64Sub, wasmbin.OpLocalSet, local)
+	refund := code(wasmbin.OpGlobalGet, fuel, wasmbin.OpLocalGet, local, wasmbin.OpI64Add, wasmbin.OpGlobalSet, fuel)
+	filled := code(i64(purse), wasmbin.OpLocalSet, local)
+	back := code(wasmbin.OpElse, wasmbin.OpBr, 2)
 	for _, tt := range []struct {
 		name     string
 		from, to []byte
 	}{
 		{"no decrement", spend, nil},
-		{"a smaller decrement", spend, code(opLocalGet, local, i64(units-1), opI64Sub, opLocalSet, local)},
-		{"a turn of less than it spends", ready, code(opLocalGet, local, i64(units-1), opI64GeS, opIf, blockEmpty)},
-		{"a turn of more than was filled", code(ready, spend), code(opLocalGet, local, i64(units+1), opI64GeS, opIf, blockEmpty, opLocalGet, local, i64(units+1), opI64Sub, opLocalSet, local)},
-		{"a fuller purse", filled, code(i64(purse+1), opLocalSet, local)},
-		{"a purse that is filled for nothing", code(i64(purse), opI64Sub), code(i64(purse-1), opI64Sub)},
-		{"filled without a check", code(opGlobalGet, fuel, i64(0), opI64GeS, opIf, blockEmpty, opElse, opCall, 0, opEnd), nil},
-		{"filled for less", lacks, code(opLocalGet, local, i64(units-1), opI64LtS)},
-		{"filled for more than it holds", lacks, code(opLocalGet, local, i64(purse+1), opI64LtS)},
-		{"a purse that begins full", code(i64(0), opLocalSet, local), filled},
-		{"a purse that begins as it was", code(i64(0), opLocalSet, local), nil},
+		{"a smaller decrement", spend, code(wasmbin.OpLocalGet, local, i64(units-1), wasmbin.OpI64Sub, wasmbin.OpLocalSet, local)},
+		{"a turn of less than it spends", ready, code(wasmbin.OpLocalGet, local, i64(units-1), wasmbin.OpI64GeS, wasmbin.OpIf, wasmbin.BlockEmpty)},
+		{"a turn of more than was filled", code(ready, spend), code(wasmbin.OpLocalGet, local, i64(units+1), wasmbin.OpI64GeS, wasmbin.OpIf, wasmbin.BlockEmpty, wasmbin.OpLocalGet, local, i64(units+1), wasmbin.OpI64Sub, wasmbin.OpLocalSet, local)},
+		{"a fuller purse", filled, code(i64(purse+1), wasmbin.OpLocalSet, local)},
+		{"a purse that is filled for nothing", code(i64(purse), wasmbin.OpI64Sub), code(i64(purse-1), wasmbin.OpI64Sub)},
+		{"filled without a check", code(wasmbin.OpGlobalGet, fuel, i64(0), wasmbin.OpI64GeS, wasmbin.OpIf, wasmbin.BlockEmpty, wasmbin.OpElse, wasmbin.OpCall, 0, wasmbin.OpEnd), nil},
+		{"filled for less", lacks, code(wasmbin.OpLocalGet, local, i64(units-1), wasmbin.OpI64LtS)},
+		{"filled for more than it holds", lacks, code(wasmbin.OpLocalGet, local, i64(purse+1), wasmbin.OpI64LtS)},
+		{"a purse that begins full", code(i64(0), wasmbin.OpLocalSet, local), filled},
+		{"a purse that begins as it was", code(i64(0), wasmbin.OpLocalSet, local), nil},
 		{"given back twice", refund, code(refund, refund)},
-		{"more given back", refund, code(opGlobalGet, fuel, opLocalGet, local, opI64Add, i64(1), opI64Add, opGlobalSet, fuel)},
-		{"not given back", code(opEnd, refund, opBr, 1), code(opEnd, opBr, 1)},
-		{"written elsewhere", spend, code(spend, i64(5), opLocalSet, local)},
-		{"written by tee", spend, code(spend, i64(5), opLocalTee, local, opDrop)},
-		{"read elsewhere", spend, code(spend, opLocalGet, local, opDrop)},
-		{"added to", spend, code(spend, opLocalGet, local, i64(-5), opI64Sub, opLocalSet, local)},
-		{"a branch out that keeps it", spend, code(spend, opLocalGet, 0, opBrIf, 5)},
-		{"a turn without a way back", back, code(opElse, opNop)},
-		{"a turn that goes back to itself", back, code(opElse, opBr, 1)},
-		{"a turn that goes on", back, code(opElse)},
-		{"a charge in it", spend, code(spend, opGlobalGet, fuel, i64(5), opI64Sub, opGlobalSet, fuel)},
-		{"a call in it", spend, code(spend, opLocalGet, 0, opCall, 2)},
-		{"a loop of its own in it", spend, code(spend, opLoop, blockEmpty, opBr, 0, opEnd)},
-		{"instructions that are not paid", spend, code(spend, bytes.Repeat(code(i32(1), opDrop, opLocalGet, 0, opLocalSet, 0), 20))},
+		{"more given back", refund, code(wasmbin.OpGlobalGet, fuel, wasmbin.OpLocalGet, local, wasmbin.OpI64Add, i64(1), wasmbin.OpI64Add, wasmbin.OpGlobalSet, fuel)},
+		{"not given back", code(wasmbin.OpEnd, refund, wasmbin.OpBr, 1), code(wasmbin.OpEnd, wasmbin.OpBr, 1)},
+		{"written elsewhere", spend, code(spend, i64(5), wasmbin.OpLocalSet, local)},
+		{"written by tee", spend, code(spend, i64(5), wasmbin.OpLocalTee, local, wasmbin.OpDrop)},
+		{"read elsewhere", spend, code(spend, wasmbin.OpLocalGet, local, wasmbin.OpDrop)},
+		{"added to", spend, code(spend, wasmbin.OpLocalGet, local, i64(-5), wasmbin.OpI64Sub, wasmbin.OpLocalSet, local)},
+		{"a branch out that keeps it", spend, code(spend, wasmbin.OpLocalGet, 0, wasmbin.OpBrIf, 5)},
+		{"a turn without a way back", back, code(wasmbin.OpElse, wasmbin.OpNop)},
+		{"a turn that goes back to itself", back, code(wasmbin.OpElse, wasmbin.OpBr, 1)},
+		{"a turn that goes on", back, code(wasmbin.OpElse)},
+		{"a charge in it", spend, code(spend, wasmbin.OpGlobalGet, fuel, i64(5), wasmbin.OpI64Sub, wasmbin.OpGlobalSet, fuel)},
+		{"a call in it", spend, code(spend, wasmbin.OpLocalGet, 0, wasmbin.OpCall, 2)},
+		{"a loop of its own in it", spend, code(spend, wasmbin.OpLoop, wasmbin.BlockEmpty, wasmbin.OpBr, 0, wasmbin.OpEnd)},
+		{"instructions that are not paid", spend, code(spend, bytes.Repeat(code(i32(1), wasmbin.OpDrop, wasmbin.OpLocalGet, 0, wasmbin.OpLocalSet, 0), 20))},
 	} {
 		m := mustParse(t, wasm)
-		if !bytes.Contains(m.Bodies[0].code, tt.from) {
-			t.Errorf("%s: there is no % x in % x", tt.name, tt.from, m.Bodies[0].code)
+		if !bytes.Contains(m.Bodies[0].Code, tt.from) {
+			t.Errorf("%s: there is no % x in % x", tt.name, tt.from, m.Bodies[0].Code)
 			continue
 		}
-		m.Bodies[0].code = bytes.Replace(m.Bodies[0].code, tt.from, tt.to, 1)
-		if err := Verify(m.assembled()); !errors.Is(err, ErrUnmetered) {
+		m.Bodies[0].Code = bytes.Replace(m.Bodies[0].Code, tt.from, tt.to, 1)
+		if err := Verify(assembled(m)); !errors.Is(err, ErrUnmetered) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 	}

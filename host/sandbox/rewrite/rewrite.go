@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/weftrun/weft/host/sandbox/wasmbin"
 )
 
 // ErrReserved is wrapped by the error for a module that uses a name reserved for the
@@ -120,17 +122,17 @@ const added = 2
 // rewriter is the state of one rewriting.
 type rewriter struct {
 	Options
-	m           *Module
+	m           *wasmbin.Module
 	result      *Result
 	scanner     scanner
 	placer      placer
 	meter       meter
-	types       map[FuncType]uint32
+	types       map[wasmbin.FuncType]uint32
 	typesBefore int // number of types in the original
 	plainType   uint32
 	helpers     []helper
 	helperAt    map[helper]uint32 // index in helpers
-	own         []Export          // exports that the rewriting adds
+	own         []wasmbin.Export  // exports that the rewriting adds
 	extracts    bool              // extracts the data segments
 	origins     *origins          // nil: origins are not requested
 }
@@ -148,7 +150,7 @@ func Rewrite(wasm []byte, o Options) (*Result, error) {
 }
 
 func rewriteWith(wasm []byte, o Options, p policy) (*Result, error) {
-	m, err := Parse(wasm)
+	m, err := wasmbin.Parse(wasm)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +172,7 @@ func rewriteWith(wasm []byte, o Options, p policy) (*Result, error) {
 }
 
 // reserved refuses modules that use names added by the rewriting.
-func reserved(m *Module) error {
+func reserved(m *wasmbin.Module) error {
 	for i := range m.Imports {
 		if m.Imports[i].Module == MeterModule {
 			return fmt.Errorf("%w: an import from %s", ErrReserved, MeterModule)
@@ -184,12 +186,12 @@ func reserved(m *Module) error {
 	return nil
 }
 
-func newRewriter(m *Module, o Options, p policy) *rewriter {
-	imported, globals := m.imported(KindFunc), m.imported(KindGlobal)+uint32(len(m.Globals))
+func newRewriter(m *wasmbin.Module, o Options, p policy) *rewriter {
+	imported, globals := m.Imported(wasmbin.KindFunc), m.Imported(wasmbin.KindGlobal)+uint32(len(m.Globals))
 	w := &rewriter{
 		Options: o, m: m, placer: placer{policy: p},
 		result:      &Result{imported: imported, functions: uint32(len(m.Funcs))},
-		types:       make(map[FuncType]uint32, len(m.Types)),
+		types:       make(map[wasmbin.FuncType]uint32, len(m.Types)),
 		typesBefore: len(m.Types),
 		helperAt:    map[helper]uint32{},
 		meter:       meter{refuel: imported, overflow: imported + 1, fuel: globals, depth: globals + 1},
@@ -197,15 +199,15 @@ func newRewriter(m *Module, o Options, p policy) *rewriter {
 	for i := len(m.Types) - 1; i >= 0; i-- { // the first of equal types wins
 		w.types[m.Types[i]] = uint32(i)
 	}
-	w.plainType = w.typeIndex(FuncType{})
+	w.plainType = w.typeIndex(wasmbin.FuncType{})
 	w.scanner.m = m
-	w.scanner.funcTypes = m.functionTypes()
+	w.scanner.funcTypes = m.FunctionTypes()
 	w.nameFunctions()
 	return w
 }
 
 // typeIndex finds or adds a type.
-func (w *rewriter) typeIndex(t FuncType) uint32 {
+func (w *rewriter) typeIndex(t wasmbin.FuncType) uint32 {
 	index, there := w.types[t]
 	if !there {
 		index = uint32(len(w.m.Types))
@@ -239,23 +241,23 @@ func (w *rewriter) module(code []byte) []byte {
 	w.own = w.ownExports()
 	functions := w.funcSection() // before the type section, because it adds types
 	b := make([]byte, 0, len(code)+len(code)/8+1<<10)
-	b = append(b, header...)
-	b = appendSection(b, sectionType, w.typeSection())
-	b = appendSection(b, sectionImport, w.importSection())
-	b = appendSection(b, sectionFunc, functions)
-	b = appendSection(b, sectionTable, w.tableSection())
-	b = appendSection(b, sectionMemory, w.memorySection())
-	b = appendSection(b, sectionGlobal, w.globalSection())
-	b = appendSection(b, sectionExport, w.exportSection())
-	b = appendSection(b, sectionStart, w.startSection())
-	b = appendSection(b, sectionElement, w.elementSection())
+	b = append(b, wasmbin.Header...)
+	b = appendSection(b, wasmbin.SectionType, w.typeSection())
+	b = appendSection(b, wasmbin.SectionImport, w.importSection())
+	b = appendSection(b, wasmbin.SectionFunc, functions)
+	b = appendSection(b, wasmbin.SectionTable, w.tableSection())
+	b = appendSection(b, wasmbin.SectionMemory, w.memorySection())
+	b = appendSection(b, wasmbin.SectionGlobal, w.globalSection())
+	b = appendSection(b, wasmbin.SectionExport, w.exportSection())
+	b = appendSection(b, wasmbin.SectionStart, w.startSection())
+	b = appendSection(b, wasmbin.SectionElement, w.elementSection())
 	count, data := w.dataSections()
-	b = appendSection(b, sectionCount, count)
+	b = appendSection(b, wasmbin.SectionCount, count)
 	if n := len(w.m.Funcs) + len(w.helpers); n > 0 {
 		number := appendUint(nil, uint64(n))
-		b = appendUint(append(b, sectionCode), uint64(len(number)+len(code)))
+		b = appendUint(append(b, wasmbin.SectionCode), uint64(len(number)+len(code)))
 		b = append(append(b, number...), code...)
 	}
-	b = appendSection(b, sectionData, data)
-	return appendSection(b, sectionCustom, w.nameSection())
+	b = appendSection(b, wasmbin.SectionData, data)
+	return appendSection(b, wasmbin.SectionCustom, w.nameSection())
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/weftrun/weft/host/sandbox/wasmbin"
 )
 
 // TestDeterminism rewrites the same bytes again, and compares with the digest
@@ -37,28 +39,28 @@ func TestDeterminism(t *testing.T) {
 
 // TestClamps has limits of memories and tables, and what they become.
 func TestClamps(t *testing.T) {
-	limit := func(lowest, most uint64) Limits { return Limits{Min: lowest, Max: most, HasMax: true} }
+	limit := func(lowest, most uint64) wasmbin.Limits { return wasmbin.Limits{Min: lowest, Max: most, HasMax: true} }
 	for _, tt := range []struct {
 		o            Options
-		memory       Limits
-		tables       []Limits
-		wantMemory   Limits
-		wantedTables []Limits
+		memory       wasmbin.Limits
+		tables       []wasmbin.Limits
+		wantMemory   wasmbin.Limits
+		wantedTables []wasmbin.Limits
 	}{
-		{Options{}, Limits{Min: 1}, []Limits{{Min: 1}}, Limits{Min: 1}, []Limits{{Min: 1}}},
-		{Options{MemoryPages: 8, TableEntries: 10}, Limits{Min: 1}, []Limits{{Min: 4}}, limit(1, 8), []Limits{limit(4, 10)}},
-		{Options{MemoryPages: 8, TableEntries: 10}, limit(1, 3), []Limits{limit(1, 7)}, limit(1, 3), []Limits{limit(1, 7)}},
-		{Options{MemoryPages: 8, TableEntries: 10}, limit(1, 9), []Limits{limit(1, 1<<31)}, limit(1, 8), []Limits{limit(1, 10)}},
-		{Options{MemoryPages: 8, TableEntries: 10}, Limits{Min: 9}, []Limits{{Min: 11}}, limit(9, 9), []Limits{limit(11, 11)}},
-		{Options{TableEntries: 10}, Limits{Min: 2}, []Limits{{Min: 1}, {Min: 3}}, Limits{Min: 2}, []Limits{limit(1, 4), limit(3, 6)}},
-		{Options{TableEntries: 10}, Limits{Min: 2}, []Limits{{Min: 20}, {Min: 3}, limit(1, 2)}, Limits{Min: 2}, []Limits{limit(20, 20), limit(3, 3), limit(1, 1)}},
+		{Options{}, wasmbin.Limits{Min: 1}, []wasmbin.Limits{{Min: 1}}, wasmbin.Limits{Min: 1}, []wasmbin.Limits{{Min: 1}}},
+		{Options{MemoryPages: 8, TableEntries: 10}, wasmbin.Limits{Min: 1}, []wasmbin.Limits{{Min: 4}}, limit(1, 8), []wasmbin.Limits{limit(4, 10)}},
+		{Options{MemoryPages: 8, TableEntries: 10}, limit(1, 3), []wasmbin.Limits{limit(1, 7)}, limit(1, 3), []wasmbin.Limits{limit(1, 7)}},
+		{Options{MemoryPages: 8, TableEntries: 10}, limit(1, 9), []wasmbin.Limits{limit(1, 1<<31)}, limit(1, 8), []wasmbin.Limits{limit(1, 10)}},
+		{Options{MemoryPages: 8, TableEntries: 10}, wasmbin.Limits{Min: 9}, []wasmbin.Limits{{Min: 11}}, limit(9, 9), []wasmbin.Limits{limit(11, 11)}},
+		{Options{TableEntries: 10}, wasmbin.Limits{Min: 2}, []wasmbin.Limits{{Min: 1}, {Min: 3}}, wasmbin.Limits{Min: 2}, []wasmbin.Limits{limit(1, 4), limit(3, 6)}},
+		{Options{TableEntries: 10}, wasmbin.Limits{Min: 2}, []wasmbin.Limits{{Min: 20}, {Min: 3}, limit(1, 2)}, wasmbin.Limits{Min: 2}, []wasmbin.Limits{limit(20, 20), limit(3, 3), limit(1, 1)}},
 	} {
-		g := guest{types: []FuncType{{}}, memories: []Limits{tt.memory}}
+		g := guest{types: []wasmbin.FuncType{{}}, memories: []wasmbin.Limits{tt.memory}}
 		for _, l := range tt.tables {
-			g.tables = append(g.tables, Table{TypeFuncref, l})
+			g.tables = append(g.tables, wasmbin.Table{Type: wasmbin.TypeFuncref, Limits: l})
 		}
 		m := mustParse(t, mustRewrite(t, g.wasm(), tt.o).Wasm)
-		got := []Limits{}
+		got := []wasmbin.Limits{}
 		for _, table := range m.Tables {
 			got = append(got, table.Limits)
 		}
@@ -70,9 +72,9 @@ func TestClamps(t *testing.T) {
 
 // TestFallback has what stands in the way of an image.
 func TestFallback(t *testing.T) {
-	element := code(opI32Const, 0, opI32Const, 0, opI32Const, 0)
+	element := code(wasmbin.OpI32Const, 0, wasmbin.OpI32Const, 0, wasmbin.OpI32Const, 0)
 	with := func(change func(g *guest)) guest {
-		g := guest{types: []FuncType{{}}, memories: []Limits{{Min: 1}}, tables: []Table{{TypeFuncref, Limits{Min: 1}}}, funcs: []guestFunc{{}}, globals: []GlobalType{{TypeI64, true}}}
+		g := guest{types: []wasmbin.FuncType{{}}, memories: []wasmbin.Limits{{Min: 1}}, tables: []wasmbin.Table{{Type: wasmbin.TypeFuncref, Limits: wasmbin.Limits{Min: 1}}}, funcs: []guestFunc{{}}, globals: []wasmbin.GlobalType{{Type: wasmbin.TypeI64, Mutable: true}}}
 		change(&g)
 		return g
 	}
@@ -82,24 +84,24 @@ func TestFallback(t *testing.T) {
 		want   []string
 	}{
 		{func(*guest) {}, nil},
-		{does(element, opMisc, miscMemoryFill, 0, element, opMisc, miscMemoryCopy, 0, 0, opI32Const, 1, opMemoryGrow, 0, opDrop), nil},
-		{does(opI32Const, 0, opRefNull, TypeFuncref, opTableSet, 0), []string{"function 0 uses table.set"}},
-		{does(opRefNull, TypeFuncref, opI32Const, 1, opMisc, miscTableGrow, 0, opDrop), []string{"function 0 uses table.grow"}},
-		{does(opI32Const, 0, opRefNull, TypeFuncref, opI32Const, 1, opMisc, miscTableFill, 0, element, opMisc, miscTableCopy, 0, 0), []string{"function 0 uses table.copy", "function 0 uses table.fill"}},
-		{func(g *guest) { g.globals[0].Type = TypeFuncref }, []string{"global 0 is a mutable funcref"}},
-		{func(g *guest) { g.globals[0].Type = TypeV128 }, []string{"global 0 is a mutable v128"}},
-		{func(g *guest) { g.globals[0] = GlobalType{TypeV128, false} }, nil},
+		{does(element, wasmbin.OpMisc, wasmbin.MiscMemoryFill, 0, element, wasmbin.OpMisc, wasmbin.MiscMemoryCopy, 0, 0, wasmbin.OpI32Const, 1, wasmbin.OpMemoryGrow, 0, wasmbin.OpDrop), nil},
+		{does(wasmbin.OpI32Const, 0, wasmbin.OpRefNull, wasmbin.TypeFuncref, wasmbin.OpTableSet, 0), []string{"function 0 uses table.set"}},
+		{does(wasmbin.OpRefNull, wasmbin.TypeFuncref, wasmbin.OpI32Const, 1, wasmbin.OpMisc, wasmbin.MiscTableGrow, 0, wasmbin.OpDrop), []string{"function 0 uses table.grow"}},
+		{does(wasmbin.OpI32Const, 0, wasmbin.OpRefNull, wasmbin.TypeFuncref, wasmbin.OpI32Const, 1, wasmbin.OpMisc, wasmbin.MiscTableFill, 0, element, wasmbin.OpMisc, wasmbin.MiscTableCopy, 0, 0), []string{"function 0 uses table.copy", "function 0 uses table.fill"}},
+		{func(g *guest) { g.globals[0].Type = wasmbin.TypeFuncref }, []string{"global 0 is a mutable funcref"}},
+		{func(g *guest) { g.globals[0].Type = wasmbin.TypeV128 }, []string{"global 0 is a mutable v128"}},
+		{func(g *guest) { g.globals[0] = wasmbin.GlobalType{Type: wasmbin.TypeV128, Mutable: false} }, nil},
 		{func(g *guest) { g.globals = slices.Repeat(g.globals, maxRestored+1) }, []string{"1001 mutable globals, more than 1000"}},
 		{func(g *guest) {
-			g.imports = []Import{{Module: "a", Kind: KindGlobal, Global: GlobalType{TypeI32, true}}, {Module: "b", Kind: KindTable, Table: Table{Type: TypeFuncref}}}
+			g.imports = []wasmbin.Import{{Module: "a", Kind: wasmbin.KindGlobal, Global: wasmbin.GlobalType{Type: wasmbin.TypeI32, Mutable: true}}, {Module: "b", Kind: wasmbin.KindTable, Table: wasmbin.Table{Type: wasmbin.TypeFuncref}}}
 		}, []string{"a mutable global is imported", "a table is imported"}},
-		{func(g *guest) { g.memories, g.imports = nil, []Import{{Module: "a", Kind: KindMemory}} }, []string{"the memory is imported"}},
+		{func(g *guest) { g.memories, g.imports = nil, []wasmbin.Import{{Module: "a", Kind: wasmbin.KindMemory}} }, []string{"the memory is imported"}},
 		{func(g *guest) {
-			g.data = []dataSegment{{offset: code(i32(65535), opEnd), bytes: []byte("ab")}}
+			g.data = []wasmbin.DataSegment{{Offset: code(i32(65535), wasmbin.OpEnd), Bytes: []byte("ab")}}
 		}, []string{"data segment 0 is out of range"}},
 		{func(g *guest) {
-			g.globals[0] = GlobalType{TypeI32, false}
-			g.data = []dataSegment{{offset: code(opGlobalGet, 0, opEnd)}}
+			g.globals[0] = wasmbin.GlobalType{Type: wasmbin.TypeI32, Mutable: false}
+			g.data = []wasmbin.DataSegment{{Offset: code(wasmbin.OpGlobalGet, 0, wasmbin.OpEnd)}}
 		}, []string{"the offset of data segment 0 is not a plain number"}},
 	} {
 		r := mustRewrite(t, with(tt.change).wasm(), Options{Extract: true})
@@ -117,19 +119,19 @@ func TestFallback(t *testing.T) {
 func TestExtract(t *testing.T) {
 	start := uint32(0)
 	base := guest{
-		types: []FuncType{{}}, memories: []Limits{{Min: 1}}, funcs: []guestFunc{{}}, start: &start,
-		tables: []Table{{TypeFuncref, Limits{Min: 1}}},
-		data: []dataSegment{
-			{offset: code(i32(7), opEnd), bytes: []byte("seven")},
-			{flag: dataPassive, bytes: []byte("passive")},
-			{offset: code(i32(1000), opEnd), bytes: []byte("thousand")},
+		types: []wasmbin.FuncType{{}}, memories: []wasmbin.Limits{{Min: 1}}, funcs: []guestFunc{{}}, start: &start,
+		tables: []wasmbin.Table{{Type: wasmbin.TypeFuncref, Limits: wasmbin.Limits{Min: 1}}},
+		data: []wasmbin.DataSegment{
+			{Offset: code(i32(7), wasmbin.OpEnd), Bytes: []byte("seven")},
+			{Flag: wasmbin.DataPassive, Bytes: []byte("passive")},
+			{Offset: code(i32(1000), wasmbin.OpEnd), Bytes: []byte("thousand")},
 		},
 	}
 	named := base
 	named.counted = true
-	named.funcs = []guestFunc{{code: code(opI32Const, 0, opI32Const, 0, opI32Const, 3, opMisc, miscMemoryInit, 1, 0)}}
+	named.funcs = []guestFunc{{code: code(wasmbin.OpI32Const, 0, wasmbin.OpI32Const, 0, wasmbin.OpI32Const, 3, wasmbin.OpMisc, wasmbin.MiscMemoryInit, 1, 0)}}
 	stuck := base
-	stuck.funcs = []guestFunc{{code: code(opI32Const, 0, opRefNull, TypeFuncref, opTableSet, 0)}}
+	stuck.funcs = []guestFunc{{code: code(wasmbin.OpI32Const, 0, wasmbin.OpRefNull, wasmbin.TypeFuncref, wasmbin.OpTableSet, 0)}}
 	for _, tt := range []struct {
 		name     string
 		g        guest
@@ -145,13 +147,13 @@ func TestExtract(t *testing.T) {
 	} {
 		r := mustRewrite(t, tt.g.wasm(), tt.o)
 		m := mustParse(t, r.Wasm)
-		if len(r.Segments) != tt.segments || !slices.Equal(m.dataSizes, tt.sizes) {
-			t.Errorf("%s: %d segments, %d stay", tt.name, len(r.Segments), m.dataSizes)
+		if len(r.Segments) != tt.segments || !slices.Equal(m.DataSizes, tt.sizes) {
+			t.Errorf("%s: %d segments, %d stay", tt.name, len(r.Segments), m.DataSizes)
 		}
-		if tt.segments == 2 && (r.Segments[0].Offset != 7 || string(r.Segments[1].Data) != "thousand" || slices.Contains(m.dataActive, true)) {
+		if tt.segments == 2 && (r.Segments[0].Offset != 7 || string(r.Segments[1].Data) != "thousand" || slices.Contains(m.DataActive, true)) {
 			t.Errorf("%s: %+v", tt.name, r.Segments)
 		}
-		exported := slices.Contains(m.Exports, Export{ExportStart, KindFunc, 2})
+		exported := slices.Contains(m.Exports, wasmbin.Export{Name: ExportStart, Kind: wasmbin.KindFunc, Index: 2})
 		if r.HasStart != tt.start || exported != tt.start || (m.Start == nil) != tt.start {
 			t.Errorf("%s: start %v, exported %v, %v", tt.name, r.HasStart, exported, m.Start)
 		}
@@ -168,7 +170,7 @@ func TestNames(t *testing.T) {
 	named := func(last string) *Result {
 		names := append(append(appendBytes([]byte{2, 1}, "small"), 2), appendBytes(nil, last)...)
 		section := append(appendBytes(nil, nameSection), appendBytes([]byte{nameSubsectionFn}, names)...)
-		return mustRewrite(t, appendBytes(append(g.wasm(), sectionCustom), section), Options{})
+		return mustRewrite(t, appendBytes(append(g.wasm(), wasmbin.SectionCustom), section), Options{})
 	}
 	if r := named("second"); r.FuncName(3) != "small" || r.FuncName(4) != "go" {
 		t.Errorf("%q and %q", r.FuncName(3), r.FuncName(4))
@@ -185,7 +187,7 @@ func TestNames(t *testing.T) {
 	if c := mustParse(t, r.Wasm).Custom; len(c) != 1 || c[0].Name != nameSection {
 		t.Errorf("custom sections: %v", c)
 	}
-	if text := (FuncType{string([]byte{TypeI32, TypeV128}), string([]byte{TypeF64})}).String(); !strings.Contains(text, "(i32, v128) -> (f64)") {
+	if text := (wasmbin.FuncType{Params: string([]byte{wasmbin.TypeI32, wasmbin.TypeV128}), Results: string([]byte{wasmbin.TypeF64})}).String(); !strings.Contains(text, "(i32, v128) -> (f64)") {
 		t.Error(text)
 	}
 }

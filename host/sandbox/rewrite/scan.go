@@ -1,6 +1,10 @@
 package rewrite
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/weftrun/weft/host/sandbox/wasmbin"
+)
 
 // scan.go reads a function forward. It finds where the function can be charged, how high
 // its operand stack grows, and what prevents an image.
@@ -57,8 +61,8 @@ const noMark = 1<<16 - 1
 // function is one function as scan finds it; the value is reused.
 type function struct {
 	index  uint32 // index in the original
-	typ    FuncType
-	body   *Body
+	typ    wasmbin.FuncType
+	body   *wasmbin.Body
 	events []event // events of reachable code
 
 	calls     bool // calls a function other than a small leaf or a bulk helper
@@ -95,13 +99,13 @@ const straightMost = 1_000 * quarters
 
 // scanner reads the functions of one module.
 type scanner struct {
-	m         *Module
+	m         *wasmbin.Module
 	funcTypes []uint32 // type indices of all functions, imports first
 	leaf      []bool   // by function: whether it is a small leaf
 	function
 
-	in       instruction
-	r        reader
+	in       wasmbin.Instruction
+	r        wasmbin.Reader
 	dead     int // blocks opened in unreachable code, plus 1
 	height   int
 	straight uint32 // quarters since the previous event
@@ -114,28 +118,28 @@ func (s *scanner) scan(own int) error {
 	f := &s.function
 	*f = function{events: f.events[:0], frames: f.frames[:0], regions: f.regions[:0], blocks: f.blocks[:0], body: &s.m.Bodies[own]}
 	f.index = uint32(len(s.funcTypes) - len(s.m.Funcs) + own)
-	typ, ok := s.m.typeAt(s.m.Funcs[own])
+	typ, ok := s.m.TypeAt(s.m.Funcs[own])
 	if !ok {
 		return fmt.Errorf("function %d has no type", f.index)
 	}
 	f.typ = typ
-	s.r = reader{b: f.body.code, off: f.body.offset}
+	s.r = wasmbin.Reader{Rest: f.body.Code, Offset: f.body.Offset}
 	s.dead, s.height, s.doing, s.constant = 0, 0, doingPlain, noConstant
 	s.straight = costEntry + uint32(min(f.body.Locals, costMaxLocals))
 	s.push(eventEndFunc, 0, len(typ.Results))
-	for len(f.frames) > 0 && s.r.err == nil {
+	for len(f.frames) > 0 && s.r.Err == nil {
 		start := s.at()
-		s.r.next(&s.in)
+		s.r.Next(&s.in)
 		s.step(start)
 	}
-	if s.r.err != nil {
-		return fmt.Errorf("function %d: %w", f.index, s.r.err)
+	if s.r.Err != nil {
+		return fmt.Errorf("function %d: %w", f.index, s.r.Err)
 	}
 	return nil
 }
 
 // at returns the reader's position in the code.
-func (s *scanner) at() uint32 { return uint32(len(s.body.code) - len(s.r.b)) }
+func (s *scanner) at() uint32 { return uint32(len(s.body.Code) - len(s.r.Rest)) }
 
 func (s *scanner) step(start uint32) {
 	if s.dead > 0 {
@@ -149,16 +153,16 @@ func (s *scanner) step(start uint32) {
 		s.straight, s.doing = 0, doingPlain
 	}
 	s.straight += cost
-	switch s.in.op {
-	case opBlock, opLoop, opIf:
+	switch s.in.Op {
+	case wasmbin.OpBlock, wasmbin.OpLoop, wasmbin.OpIf:
 		s.open()
-	case opElse:
+	case wasmbin.OpElse:
 		s.otherArm()
-	case opEnd:
+	case wasmbin.OpEnd:
 		s.close()
-	case opBr, opBrIf, opBrTable, opReturn, opUnreachable:
+	case wasmbin.OpBr, wasmbin.OpBrIf, wasmbin.OpBrTable, wasmbin.OpReturn, wasmbin.OpUnreachable:
 		s.branch(start)
-	case opCall, opCallIndirect:
+	case wasmbin.OpCall, wasmbin.OpCallIndirect:
 		s.call()
 	default:
 		s.plain()
@@ -167,14 +171,14 @@ func (s *scanner) step(start uint32) {
 
 // cost returns the quarters of the instruction, without the parameters of calls.
 func (s *scanner) cost() uint32 {
-	if !s.in.isBulk() {
-		return s.in.cost()
+	if !s.in.IsBulk() {
+		return costOf(&s.in)
 	}
-	if bytes, ok := s.m.constantBulk(&s.in, s.constant); ok {
+	if bytes, ok := constantBulk(s.m, &s.in, s.constant); ok {
 		return bulkConstant(bytes)
 	}
 	s.bulk, s.doing = true, max(s.doing, doingBusy)
-	if s.in.isShort() && s.body.Locals < maxShortLocals {
+	if s.in.IsShort() && s.body.Locals < maxShortLocals {
 		s.short = true
 		return bulkConstant(shortBulk)
 	}
@@ -183,13 +187,13 @@ func (s *scanner) cost() uint32 {
 
 // plain handles an instruction without control flow.
 func (s *scanner) plain() {
-	switch s.in.op {
-	case opI32Const:
-		s.constant = int64(uint32(s.in.val))
-	case opVector:
+	switch s.in.Op {
+	case wasmbin.OpI32Const:
+		s.constant = int64(uint32(s.in.Value))
+	case wasmbin.OpVector:
 		s.vectors = true
 	}
-	s.move(s.in.effect())
+	s.move(s.in.Effect())
 }
 
 // move pops and pushes operands. An invalid module may pop operands that do not exist.
@@ -209,20 +213,20 @@ func (s *scanner) push(end eventKind, params, results int) {
 }
 
 func (s *scanner) open() {
-	if s.in.op == opIf {
+	if s.in.Op == wasmbin.OpIf {
 		s.move(1, 0)
 	}
-	typ, ok := s.m.blockType(s.in.block)
+	typ, ok := s.m.BlockType(s.in.Block)
 	if !ok {
-		s.r.fail("a block of a type that does not exist")
+		s.r.Fail("a block of a type that does not exist")
 		return
 	}
 	params, results := len(typ.Params), len(typ.Results)
-	switch s.in.op {
-	case opBlock:
+	switch s.in.Op {
+	case wasmbin.OpBlock:
 		s.event(eventBlock, 0)
 		s.push(eventEndBlock, params, results)
-	case opLoop:
+	case wasmbin.OpLoop:
 		s.loops++
 		label := uint32(0)
 		if params > 0 {
@@ -230,27 +234,16 @@ func (s *scanner) open() {
 		}
 		s.event(eventLoop, label)
 		s.push(eventEndLoop, params, results)
-	case opIf:
+	case wasmbin.OpIf:
 		s.event(eventIf, 0)
 		s.push(eventEndIf, params, results)
 	}
 }
 
-// blockType returns the signature of a block.
-func (m *Module) blockType(block int64) (FuncType, bool) {
-	switch {
-	case block >= 0:
-		return m.typeAt(uint32(block))
-	case block == blockEmpty-0x80:
-		return FuncType{}, true
-	}
-	return FuncType{Results: string([]byte{byte(block + 0x80)})}, true
-}
-
 func (s *scanner) otherArm() {
 	f := &s.frames[len(s.frames)-1]
 	if f.end != eventEndIf {
-		s.r.fail("an else without its if")
+		s.r.Fail("an else without its if")
 		return
 	}
 	s.event(eventElse, 0)
@@ -270,54 +263,54 @@ func (s *scanner) branch(start uint32) {
 	depth := uint32(len(s.frames) - 1)
 	out := func(label uint32) {
 		if label > depth {
-			s.r.fail("a branch out of %d blocks, of %d", label, depth)
+			s.r.Fail("a branch out of %d blocks, of %d", label, depth)
 		}
 		s.returns = s.returns || label == depth
 	}
-	switch s.in.op {
-	case opBrIf:
-		out(s.in.x)
-		s.event(eventBrIf, s.in.x)
+	switch s.in.Op {
+	case wasmbin.OpBrIf:
+		out(s.in.X)
+		s.event(eventBrIf, s.in.X)
 		s.move(1, 0)
 		return
-	case opBr:
-		out(s.in.x)
-		s.event(eventBr, s.in.x)
-	case opBrTable:
+	case wasmbin.OpBr:
+		out(s.in.X)
+		s.event(eventBr, s.in.X)
+	case wasmbin.OpBrTable:
 		labels := start + 1
-		for range uint64(s.in.x) + 1 {
-			if out(s.r.u32()); s.r.err != nil {
+		for range uint64(s.in.X) + 1 {
+			if out(s.r.U32()); s.r.Err != nil {
 				return
 			}
 		}
 		s.event(eventBrTable, labels)
-	case opReturn:
+	case wasmbin.OpReturn:
 		s.returns = true
 		s.event(eventReturn, 0)
-	case opUnreachable:
+	case wasmbin.OpUnreachable:
 		s.event(eventTrap, 0)
 	}
 	s.dead = 1
 }
 
 func (s *scanner) call() {
-	var typ FuncType
+	var typ wasmbin.FuncType
 	var ok bool
-	if s.in.op == opCall {
-		if uint64(s.in.x) < uint64(len(s.funcTypes)) {
-			typ, ok = s.m.typeAt(s.funcTypes[s.in.x])
+	if s.in.Op == wasmbin.OpCall {
+		if uint64(s.in.X) < uint64(len(s.funcTypes)) {
+			typ, ok = s.m.TypeAt(s.funcTypes[s.in.X])
 		}
 	} else {
 		s.move(1, 0)
-		typ, ok = s.m.typeAt(s.in.x)
+		typ, ok = s.m.TypeAt(s.in.X)
 	}
 	if !ok {
-		s.r.fail("a call of a function that does not exist")
+		s.r.Fail("a call of a function that does not exist")
 		return
 	}
 	s.straight += uint32(min(len(typ.Params)+len(typ.Results), costMaxParams))
 	s.move(len(typ.Params), len(typ.Results))
-	if s.in.op == opCall && s.leaf[s.in.x] {
+	if s.in.Op == wasmbin.OpCall && s.leaf[s.in.X] {
 		s.leaves, s.doing = true, max(s.doing, doingBusy)
 		s.event(eventLeaf, 0)
 		return
@@ -328,19 +321,19 @@ func (s *scanner) call() {
 // skipDead passes unreachable code, up to the end or else that makes code reachable
 // again.
 func (s *scanner) skipDead() {
-	switch s.in.op {
-	case opBlock, opLoop, opIf:
+	switch s.in.Op {
+	case wasmbin.OpBlock, wasmbin.OpLoop, wasmbin.OpIf:
 		s.dead++
-	case opBrTable:
-		for n := uint64(s.in.x) + 1; n > 0 && s.r.err == nil; n-- {
-			s.r.u32()
+	case wasmbin.OpBrTable:
+		for n := uint64(s.in.X) + 1; n > 0 && s.r.Err == nil; n-- {
+			s.r.U32()
 		}
-	case opElse:
+	case wasmbin.OpElse:
 		if s.dead == 1 {
 			s.dead = 0
 			s.otherArm()
 		}
-	case opEnd:
+	case wasmbin.OpEnd:
 		if s.dead--; s.dead == 0 {
 			s.close()
 		}
@@ -357,10 +350,10 @@ func (f *function) frameBytes() uint32 {
 			bytes += valueBytes(types[i])
 		}
 	}
-	r := reader{b: f.body.decl}
-	r.each(func() {
-		n := uint64(r.u32())
-		bytes += n * valueBytes(r.byte())
+	r := wasmbin.Reader{Rest: f.body.Decl}
+	r.Each(func() {
+		n := uint64(r.U32())
+		bytes += n * valueBytes(r.Byte())
 	})
 	operand := uint64(8)
 	if f.vectors {
@@ -368,10 +361,10 @@ func (f *function) frameBytes() uint32 {
 	}
 	bytes += uint64(f.maxHeight) * operand
 	if f.short {
-		bytes += valueBytes(TypeI32)
+		bytes += valueBytes(wasmbin.TypeI32)
 	}
 	if len(f.regions) > 0 {
-		bytes += valueBytes(TypeI64)
+		bytes += valueBytes(wasmbin.TypeI64)
 	}
 	return uint32(min(bytes, frameMost))
 }
@@ -383,7 +376,7 @@ const (
 )
 
 func valueBytes(t byte) uint64 {
-	if t == TypeV128 {
+	if t == wasmbin.TypeV128 {
 		return 16
 	}
 	return 8

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/weftrun/weft/host/sandbox/wasmbin"
 )
 
 // verify.go checks a rewritten module as if it were hostile: the properties of the whole
@@ -43,7 +45,7 @@ var ErrUnmetered = errors.New("not metered")
 // Those of Parse; other errors wrap ErrUnmetered and say where the fault is and what it
 // is.
 func Verify(wasm []byte) error {
-	m, err := Parse(wasm)
+	m, err := wasmbin.Parse(wasm)
 	if err != nil {
 		return err
 	}
@@ -58,7 +60,7 @@ func Verify(wasm []byte) error {
 
 // verifier is the state of checking one module.
 type verifier struct {
-	m        *Module
+	m        *wasmbin.Module
 	types    []uint32 // type indices of all functions
 	imported uint32   // imported functions, including the meter's two
 	globals  uint32   // imported globals
@@ -70,16 +72,16 @@ type verifier struct {
 	trapping map[uint32]int // the same for functions without calls and checks that never return
 }
 
-func newVerifier(m *Module) *verifier {
-	return &verifier{m: m, types: m.functionTypes(), imported: m.imported(KindFunc), globals: m.imported(KindGlobal)}
+func newVerifier(m *wasmbin.Module) *verifier {
+	return &verifier{m: m, types: m.FunctionTypes(), imported: m.Imported(wasmbin.KindFunc), globals: m.Imported(wasmbin.KindGlobal)}
 }
 
 // signature is Module.Signature without a search.
-func (v *verifier) signature(index uint32) (FuncType, bool) {
+func (v *verifier) signature(index uint32) (wasmbin.FuncType, bool) {
 	if uint64(index) >= uint64(len(v.types)) {
-		return FuncType{}, false
+		return wasmbin.FuncType{}, false
 	}
-	return v.m.typeAt(v.types[index])
+	return v.m.TypeAt(v.types[index])
 }
 
 func (v *verifier) imports() error {
@@ -89,10 +91,10 @@ func (v *verifier) imports() error {
 		if i < at && im.Module != MeterModule {
 			continue
 		}
-		if i < at || im.Module != MeterModule || im.Name != [...]string{FuncRefuel, FuncOverflow}[i-at] || im.Kind != KindFunc {
+		if i < at || im.Module != MeterModule || im.Name != [...]string{FuncRefuel, FuncOverflow}[i-at] || im.Kind != wasmbin.KindFunc {
 			return fmt.Errorf("import %d is %s.%s", i, im.Module, im.Name)
 		}
-		if t, ok := v.m.typeAt(im.Type); !ok || t != (FuncType{}) {
+		if t, ok := v.m.TypeAt(im.Type); !ok || t != (wasmbin.FuncType{}) {
 			return fmt.Errorf("import %s.%s is a %v", im.Module, im.Name, t)
 		}
 	}
@@ -106,20 +108,20 @@ func (v *verifier) imports() error {
 // metersGlobals finds fuel and depth: the last two globals.
 func (v *verifier) metersGlobals() error {
 	n := len(v.m.Globals)
-	if n < 2 || v.m.Globals[n-2] != (GlobalType{TypeI64, true}) || v.m.Globals[n-1] != (GlobalType{TypeI32, true}) {
+	if n < 2 || v.m.Globals[n-2] != (wasmbin.GlobalType{Type: wasmbin.TypeI64, Mutable: true}) || v.m.Globals[n-1] != (wasmbin.GlobalType{Type: wasmbin.TypeI32, Mutable: true}) {
 		return errors.New("the last two globals are not fuel and depth")
 	}
 	v.meter.fuel, v.meter.depth = v.globals+uint32(n)-2, v.globals+uint32(n)-1
-	_, entries := v.m.vector(sectionGlobal)
-	r, values := &reader{b: entries}, [2][]byte{}
+	_, entries := v.m.Vector(wasmbin.SectionGlobal)
+	r, values := &wasmbin.Reader{Rest: entries}, [2][]byte{}
 	for range v.m.Globals {
-		r.take(2)
-		values[0], values[1] = values[1], r.span(r.constant)
+		r.Take(2)
+		values[0], values[1] = values[1], r.Span(r.Constant)
 	}
-	if want := []byte{opI64Const, 0, opEnd}; !bytes.Equal(values[0], want) {
+	if want := []byte{wasmbin.OpI64Const, 0, wasmbin.OpEnd}; !bytes.Equal(values[0], want) {
 		return errors.New("there is fuel at the beginning")
 	}
-	if want := append(appendInt([]byte{opI32Const}, DefaultDepth), opEnd); !bytes.Equal(values[1], want) {
+	if want := append(appendInt([]byte{wasmbin.OpI32Const}, DefaultDepth), wasmbin.OpEnd); !bytes.Equal(values[1], want) {
 		return errors.New("the depth at the beginning is not DefaultDepth")
 	}
 	return nil
@@ -138,17 +140,17 @@ func (v *verifier) exports() error {
 		number, isGlobal := strings.CutPrefix(e.Name, GlobalPrefix)
 		own := uint64(e.Index) - uint64(v.globals)
 		switch {
-		case e.Name == ExportFuel && e.Kind == KindGlobal && e.Index == v.meter.fuel, e.Name == ExportDepth && e.Kind == KindGlobal && e.Index == v.meter.depth:
+		case e.Name == ExportFuel && e.Kind == wasmbin.KindGlobal && e.Index == v.meter.fuel, e.Name == ExportDepth && e.Kind == wasmbin.KindGlobal && e.Index == v.meter.depth:
 			found++
-		case e.Name == ExportFuel, e.Name == ExportDepth, e.Kind == KindGlobal && (e.Index == v.meter.fuel || e.Index == v.meter.depth):
+		case e.Name == ExportFuel, e.Name == ExportDepth, e.Kind == wasmbin.KindGlobal && (e.Index == v.meter.fuel || e.Index == v.meter.depth):
 			return fmt.Errorf("%q is an export of kind %d, %d", e.Name, e.Kind, e.Index)
 		case isGlobal:
-			if e.Kind != KindGlobal || number != strconv.FormatUint(uint64(e.Index), 10) || own >= uint64(len(v.m.Globals)) || !v.m.Globals[own].Mutable {
+			if e.Kind != wasmbin.KindGlobal || number != strconv.FormatUint(uint64(e.Index), 10) || own >= uint64(len(v.m.Globals)) || !v.m.Globals[own].Mutable {
 				return fmt.Errorf("%q is an export of kind %d, %d", e.Name, e.Kind, e.Index)
 			}
 			found++
 		case e.Name == ExportStart:
-			if t, ok := v.m.Signature(e.Index); e.Kind != KindFunc || !ok || t != (FuncType{}) || v.m.Start != nil {
+			if t, ok := v.m.Signature(e.Index); e.Kind != wasmbin.KindFunc || !ok || t != (wasmbin.FuncType{}) || v.m.Start != nil {
 				return fmt.Errorf("%q is not a start function", e.Name)
 			}
 		}
@@ -199,7 +201,7 @@ func (v *verifier) functions() error {
 
 // references checks what is reachable by other means than a direct call.
 func (v *verifier) references() error {
-	for index, referenced := range v.m.referenced() {
+	for index, referenced := range v.m.Referenced() {
 		if !referenced {
 			continue
 		}
@@ -234,17 +236,17 @@ func (v *verifier) findHelpers() {
 func (v *verifier) helper(index uint32) (h helper, ok bool) {
 	own := index - v.imported
 	body := &v.m.Bodies[own]
-	if !bytes.Equal(body.decl, []byte{1, 2, TypeI32}) {
+	if !bytes.Equal(body.Decl, []byte{1, 2, wasmbin.TypeI32}) {
 		return h, false
 	}
-	r, in := &reader{b: body.code}, instruction{}
-	for !in.isBulk() {
-		if r.next(&in); r.err != nil || in.op == opBrTable || len(r.b) == 0 {
+	r, in := &wasmbin.Reader{Rest: body.Code}, wasmbin.Instruction{}
+	for !in.IsBulk() {
+		if r.Next(&in); r.Err != nil || in.Op == wasmbin.OpBrTable || len(r.Rest) == 0 {
 			return h, false
 		}
 	}
 	h = helperOf(&in)
-	typ, ok := v.m.typeAt(v.m.Funcs[own])
-	want := v.m.helperBody(h, v.meter)
-	return h, ok && typ == v.m.helperType(h) && bytes.Equal(want[len(body.decl):], body.code)
+	typ, ok := v.m.TypeAt(v.m.Funcs[own])
+	want := helperBody(v.m, h, v.meter)
+	return h, ok && typ == helperType(v.m, h) && bytes.Equal(want[len(body.Decl):], body.Code)
 }

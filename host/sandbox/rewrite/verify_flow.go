@@ -3,6 +3,8 @@ package rewrite
 import (
 	"errors"
 	"fmt"
+
+	"github.com/weftrun/weft/host/sandbox/wasmbin"
 )
 
 // What functions may assume and may leave open, in units charged since the last check.
@@ -56,8 +58,8 @@ type scope struct {
 type flow struct {
 	*verifier
 	piece
-	r      reader
-	typ    FuncType
+	r      wasmbin.Reader
+	typ    wasmbin.FuncType
 	locals uint64
 	scopes []scope
 	now    way
@@ -79,11 +81,11 @@ type flow struct {
 func (f *flow) begin(index uint32) {
 	own := index - f.imported
 	body := &f.m.Bodies[own]
-	typ, ok := f.m.typeAt(f.m.Funcs[own])
+	typ, ok := f.m.TypeAt(f.m.Funcs[own])
 	*f = flow{verifier: f.verifier, scopes: f.scopes[:0], typ: typ, locals: body.Locals, constant: noConstant}
-	f.r = reader{b: body.code, off: body.offset}
+	f.r = wasmbin.Reader{Rest: body.Code, Offset: body.Offset}
 	if !ok {
-		f.r.fail("its type does not exist")
+		f.r.Fail("its type does not exist")
 	}
 	f.piece.verifier, f.piece.r, f.purse = f.verifier, &f.r, f.facts[own].purse
 	f.lastLocal = uint32(len(typ.Params)) + uint32(body.Locals) - 1
@@ -102,7 +104,7 @@ func (f *flow) follow(index uint32) (open int, returns bool, err error) {
 	}
 	f.now = way{live: true, credit: -costEntry - int(min(f.locals, costMaxLocals)), open: atCall}
 	f.scopes = append(f.scopes, scope{results: len(f.typ.Results)})
-	for len(f.scopes) > 0 && err == nil && f.r.err == nil {
+	for len(f.scopes) > 0 && err == nil && f.r.Err == nil {
 		if f.next(); f.err != nil {
 			err = f.err
 			break
@@ -111,18 +113,18 @@ func (f *flow) follow(index uint32) (open int, returns bool, err error) {
 		err = f.step()
 	}
 	if err == nil {
-		err = f.r.err
+		err = f.r.Err
 	}
 	if err == nil {
 		err = f.ending(index, body)
 	}
 	if err != nil {
-		return 0, false, fmt.Errorf("at byte %d: %w", f.r.off, err)
+		return 0, false, fmt.Errorf("at byte %d: %w", f.r.Offset, err)
 	}
 	return f.most - atCall, f.last.live, nil
 }
 
-func (f *flow) ending(index uint32, body *Body) error {
+func (f *flow) ending(index uint32, body *wasmbin.Body) error {
 	limit := atReturn
 	if f.facts[index-f.imported].alone {
 		limit = atCall + leafMost/quarters
@@ -139,7 +141,7 @@ func (f *flow) ending(index uint32, body *Body) error {
 }
 
 // bytes returns the documented size of the function's frame.
-func (f *flow) bytes(body *Body) int64 {
+func (f *flow) bytes(body *wasmbin.Body) int64 {
 	scanned := function{typ: f.typ, body: body, maxHeight: f.highest, vectors: f.vectors}
 	return int64(scanned.frameBytes())
 }
@@ -153,7 +155,7 @@ func (f *flow) step() error {
 	if f.headCheck && f.kind != pieceCheck {
 		return errors.New("a loop without its check")
 	}
-	if f.left && f.kind != pieceCheck && (f.kind != pieceInstruction || f.in.op != opEnd) {
+	if f.left && f.kind != pieceCheck && (f.kind != pieceInstruction || f.in.Op != wasmbin.OpEnd) {
 		return errors.New("code behind the end of the frame")
 	}
 	header := f.header
@@ -246,29 +248,29 @@ func (f *flow) move(pops, pushes int) {
 func (f *flow) instruction() error {
 	constant := f.constant
 	f.constant = noConstant
-	switch op := f.in.op; op {
-	case opBlock, opLoop, opIf:
+	switch op := f.in.Op; op {
+	case wasmbin.OpBlock, wasmbin.OpLoop, wasmbin.OpIf:
 		return f.open()
-	case opElse:
+	case wasmbin.OpElse:
 		return f.otherArm()
-	case opEnd:
+	case wasmbin.OpEnd:
 		return f.close()
-	case opBr, opBrIf, opBrTable, opReturn, opUnreachable:
+	case wasmbin.OpBr, wasmbin.OpBrIf, wasmbin.OpBrTable, wasmbin.OpReturn, wasmbin.OpUnreachable:
 		return f.branch()
-	case opCall, opCallIndirect:
+	case wasmbin.OpCall, wasmbin.OpCallIndirect:
 		return f.call()
-	case opI32Const:
-		f.constant = int64(uint32(f.in.val))
+	case wasmbin.OpI32Const:
+		f.constant = int64(uint32(f.in.Value))
 	}
 	if !f.now.live {
 		return nil
 	}
-	f.vectors = f.vectors || f.in.op == opVector
-	f.move(f.in.effect())
-	if !f.in.isBulk() {
-		return f.pay(int(f.in.cost()))
+	f.vectors = f.vectors || f.in.Op == wasmbin.OpVector
+	f.move(f.in.Effect())
+	if !f.in.IsBulk() {
+		return f.pay(int(costOf(&f.in)))
 	}
-	moved, ok := f.m.constantBulk(&f.in, constant)
+	moved, ok := constantBulk(f.m, &f.in, constant)
 	if !ok {
 		return errors.New("a bulk instruction without bounds")
 	}
@@ -276,12 +278,12 @@ func (f *flow) instruction() error {
 }
 
 func (f *flow) open() error {
-	typ, ok := f.m.blockType(f.in.block)
+	typ, ok := f.m.BlockType(f.in.Block)
 	if !ok {
 		return errors.New("a block of a type that does not exist")
 	}
-	s := scope{loop: f.in.op == opLoop, isIf: f.in.op == opIf, params: len(typ.Params), results: len(typ.Results)}
-	if err := f.pay(int(f.in.cost())); err != nil {
+	s := scope{loop: f.in.Op == wasmbin.OpLoop, isIf: f.in.Op == wasmbin.OpIf, params: len(typ.Params), results: len(typ.Results)}
+	if err := f.pay(int(costOf(&f.in))); err != nil {
 		return err
 	}
 	if s.isIf {
@@ -357,22 +359,22 @@ func (f *flow) to(label uint32) error {
 }
 
 func (f *flow) branch() error {
-	cost := int(f.in.cost())
+	cost := int(costOf(&f.in))
 	if f.lastOfTurn() {
 		cost = 0
 	}
 	err := f.pay(cost)
-	switch f.in.op {
-	case opBr, opBrIf:
-		err = errors.Join(err, f.to(f.in.x))
-	case opReturn:
+	switch f.in.Op {
+	case wasmbin.OpBr, wasmbin.OpBrIf:
+		err = errors.Join(err, f.to(f.in.X))
+	case wasmbin.OpReturn:
 		err = errors.Join(err, f.to(uint32(len(f.scopes)-1)))
-	case opBrTable:
-		for n := uint64(f.in.x) + 1; n > 0 && err == nil && f.r.err == nil; n-- {
-			err = f.to(f.r.u32())
+	case wasmbin.OpBrTable:
+		for n := uint64(f.in.X) + 1; n > 0 && err == nil && f.r.Err == nil; n-- {
+			err = f.to(f.r.U32())
 		}
 	}
-	if f.in.op == opBrIf {
+	if f.in.Op == wasmbin.OpBrIf {
 		f.move(1, 0)
 		return err
 	}
@@ -384,16 +386,18 @@ func (f *flow) call() error {
 	if err := f.noPurseHere(); err != nil {
 		return err
 	}
-	if f.in.op == opCall && f.in.x >= f.helpers {
+	if f.in.Op == wasmbin.OpCall && f.in.X >= f.helpers {
 		return f.helperCall()
 	}
-	cost, typ, ok := costCall, FuncType{}, false
-	if f.in.op == opCall {
-		typ, ok = f.signature(f.in.x)
+	cost := costCall
+	var typ wasmbin.FuncType
+	var ok bool
+	if f.in.Op == wasmbin.OpCall {
+		typ, ok = f.signature(f.in.X)
 	} else {
 		f.move(1, 0)
 		cost = costIndirect
-		typ, ok = f.m.typeAt(f.in.x)
+		typ, ok = f.m.TypeAt(f.in.X)
 	}
 	if !ok {
 		return errors.New("a call of a function that does not exist")
@@ -405,14 +409,14 @@ func (f *flow) call() error {
 	if err := f.pay(cost + min(len(typ.Params)+len(typ.Results), costMaxParams)); err != nil {
 		return err
 	}
-	if f.in.op == opCall {
-		if open, ok := f.trapping[f.in.x]; ok {
+	if f.in.Op == wasmbin.OpCall {
+		if open, ok := f.trapping[f.in.X]; ok {
 			if f.now.open+open > MaxCharge {
 				return fmt.Errorf("%d units may be open at a call", f.now.open)
 			}
 			return nil
 		}
-		if open, ok := f.leaves[f.in.x]; ok {
+		if open, ok := f.leaves[f.in.X]; ok {
 			return f.add(open)
 		}
 	}
@@ -420,7 +424,7 @@ func (f *flow) call() error {
 }
 
 func (f *flow) helperCall() error {
-	h, ok := f.signature(f.in.x)
+	h, ok := f.signature(f.in.X)
 	if !ok {
 		return errors.New("a call of a function that does not exist")
 	}
@@ -444,7 +448,7 @@ func (f *flow) callAny() error {
 	if f.now.open > atCall {
 		return fmt.Errorf("%d units may be open at a call", f.now.open)
 	}
-	if known := f.in.op == opCall && f.in.x >= f.imported; known {
+	if known := f.in.Op == wasmbin.OpCall && f.in.X >= f.imported; known {
 		f.now.open = atReturn
 	} else {
 		f.now.open = max(f.now.open, atReturn)

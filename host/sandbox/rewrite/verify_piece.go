@@ -1,6 +1,10 @@
 package rewrite
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/weftrun/weft/host/sandbox/wasmbin"
+)
 
 // pieceKind distinguishes the code of the meter from the original's.
 type pieceKind uint8
@@ -22,9 +26,9 @@ const (
 // piece is an instruction of the original, or code added by the meter.
 type piece struct {
 	*verifier
-	r         *reader
+	r         *wasmbin.Reader
 	lastLocal uint32
-	in        instruction
+	in        wasmbin.Instruction
 	kind      pieceKind
 	units     int64 // of a charge; bytes of a frame
 	spent     bool  // whether the units are spent in the filling
@@ -36,26 +40,26 @@ var errMeter = errors.New("fuel or depth is used otherwise than for charges, che
 
 // next reads a piece.
 func (p *piece) next() {
-	p.r.next(&p.in)
+	p.r.Next(&p.in)
 	p.kind = pieceInstruction
-	switch p.in.op {
-	case opGlobalGet:
-		switch p.in.x {
+	switch p.in.Op {
+	case wasmbin.OpGlobalGet:
+		switch p.in.X {
 		case p.meter.fuel:
 			p.fuel()
 		case p.meter.depth:
 			p.depth()
 		}
-	case opGlobalSet:
-		if p.in.x == p.meter.fuel || p.in.x == p.meter.depth {
+	case wasmbin.OpGlobalSet:
+		if p.in.X == p.meter.fuel || p.in.X == p.meter.depth {
 			p.err = errMeter
 		}
-	case opCall:
-		if p.in.x == p.meter.refuel || p.in.x == p.meter.overflow {
+	case wasmbin.OpCall:
+		if p.in.X == p.meter.refuel || p.in.X == p.meter.overflow {
 			p.err = errors.New("a call of refuel or overflow where no check is")
 		}
-	case opLocalGet, opLocalSet, opLocalTee, opI64Const:
-		if !p.ofPurse() && p.in.op == opLocalTee {
+	case wasmbin.OpLocalGet, wasmbin.OpLocalSet, wasmbin.OpLocalTee, wasmbin.OpI64Const:
+		if !p.ofPurse() && p.in.Op == wasmbin.OpLocalTee {
 			p.short()
 		}
 	}
@@ -69,41 +73,41 @@ type step struct {
 
 // follows reads instructions while they match the pattern, and reports whether all did.
 func (p *piece) follows(steps ...step) bool {
-	var in instruction
+	var in wasmbin.Instruction
 	for _, s := range steps {
-		p.r.next(&in)
+		p.r.Next(&in)
 		arg := int64(0)
-		switch in.op {
-		case opGlobalGet, opGlobalSet, opCall, opLocalGet, opLocalSet, opBr:
-			arg = int64(in.x)
-		case opI32Const, opI64Const:
-			arg = in.val
-		case opIf:
-			arg = in.block
+		switch in.Op {
+		case wasmbin.OpGlobalGet, wasmbin.OpGlobalSet, wasmbin.OpCall, wasmbin.OpLocalGet, wasmbin.OpLocalSet, wasmbin.OpBr:
+			arg = int64(in.X)
+		case wasmbin.OpI32Const, wasmbin.OpI64Const:
+			arg = in.Value
+		case wasmbin.OpIf:
+			arg = in.Block
 		}
-		if p.r.err != nil || in.op != s.op || arg != s.arg {
+		if p.r.Err != nil || in.Op != s.op || arg != s.arg {
 			return false
 		}
 	}
 	return true
 }
 
-const noResult = blockEmpty - 0x80 // block type without a result, as decoded
+const noResult = wasmbin.BlockEmpty - 0x80 // block type without a result, as decoded
 
 // fuel reads the rest of a charge or a check after its first instruction.
 func (p *piece) fuel() {
-	number, what := instruction{}, instruction{}
-	p.r.next(&number)
-	p.r.next(&what)
+	number, what := wasmbin.Instruction{}, wasmbin.Instruction{}
+	p.r.Next(&number)
+	p.r.Next(&what)
 	fuel := int64(p.meter.fuel)
 	switch {
-	case number.op == opLocalGet && int64(number.x) == p.purse && what.op == opI64Add && p.follows(step{opGlobalSet, fuel}):
+	case number.Op == wasmbin.OpLocalGet && int64(number.X) == p.purse && what.Op == wasmbin.OpI64Add && p.follows(step{wasmbin.OpGlobalSet, fuel}):
 		p.kind = pieceRefund
-	case number.op != opI64Const:
+	case number.Op != wasmbin.OpI64Const:
 		p.err = errMeter
-	case what.op == opI64Sub && number.val > 0 && number.val <= MaxCharge && p.follows(step{opGlobalSet, fuel}):
-		p.kind, p.units = pieceCharge, number.val
-	case what.op == opI64GeS && number.val == 0 && p.follows(step{opIf, noResult}, step{op: opElse}, step{opCall, int64(p.meter.refuel)}, step{op: opEnd}):
+	case what.Op == wasmbin.OpI64Sub && number.Value > 0 && number.Value <= MaxCharge && p.follows(step{wasmbin.OpGlobalSet, fuel}):
+		p.kind, p.units = pieceCharge, number.Value
+	case what.Op == wasmbin.OpI64GeS && number.Value == 0 && p.follows(step{wasmbin.OpIf, noResult}, step{op: wasmbin.OpElse}, step{wasmbin.OpCall, int64(p.meter.refuel)}, step{op: wasmbin.OpEnd}):
 		p.kind = pieceCheck
 	default:
 		p.err = errMeter
@@ -112,18 +116,18 @@ func (p *piece) fuel() {
 
 // depth reads the rest of taking or giving back a frame after its first instruction.
 func (p *piece) depth() {
-	number, what := instruction{}, instruction{}
-	p.r.next(&number)
-	p.r.next(&what)
+	number, what := wasmbin.Instruction{}, wasmbin.Instruction{}
+	p.r.Next(&number)
+	p.r.Next(&what)
 	depth := int64(p.meter.depth)
 	switch {
-	case number.op != opI32Const || number.val <= 0 || number.val > frameMost:
+	case number.Op != wasmbin.OpI32Const || number.Value <= 0 || number.Value > frameMost:
 		p.err = errMeter
-	case what.op == opI32Add && p.follows(step{opGlobalSet, depth}):
-		p.kind, p.units = pieceLeave, number.val
-	case what.op == opI32Sub && p.follows(step{opGlobalSet, depth}, step{opGlobalGet, depth}, step{op: opI32Const}, step{op: opI32LtS},
-		step{opIf, noResult}, step{opCall, int64(p.meter.overflow)}, step{op: opUnreachable}, step{op: opEnd}):
-		p.kind, p.units = pieceEnter, number.val
+	case what.Op == wasmbin.OpI32Add && p.follows(step{wasmbin.OpGlobalSet, depth}):
+		p.kind, p.units = pieceLeave, number.Value
+	case what.Op == wasmbin.OpI32Sub && p.follows(step{wasmbin.OpGlobalSet, depth}, step{wasmbin.OpGlobalGet, depth}, step{op: wasmbin.OpI32Const}, step{op: wasmbin.OpI32LtS},
+		step{wasmbin.OpIf, noResult}, step{wasmbin.OpCall, int64(p.meter.overflow)}, step{op: wasmbin.OpUnreachable}, step{op: wasmbin.OpEnd}):
+		p.kind, p.units = pieceEnter, number.Value
 	default:
 		p.err = errMeter
 	}
@@ -133,22 +137,22 @@ func (p *piece) depth() {
 // first instruction begins one.
 func (p *piece) short() {
 	before := *p.r
-	var block, call, bulk instruction
-	if p.in.x != p.lastLocal || !p.follows(step{opLocalGet, int64(p.in.x)}, step{opI32Const, shortBulk}, step{op: opI32GtU}) {
+	var block, call, bulk wasmbin.Instruction
+	if p.in.X != p.lastLocal || !p.follows(step{wasmbin.OpLocalGet, int64(p.in.X)}, step{wasmbin.OpI32Const, shortBulk}, step{op: wasmbin.OpI32GtU}) {
 		*p.r = before
 		return
 	}
-	p.r.next(&block)
-	p.r.next(&call)
-	if block.op != opIf || call.op != opCall || call.x < p.helpers || !p.follows(step{op: opElse}) {
+	p.r.Next(&block)
+	p.r.Next(&call)
+	if block.Op != wasmbin.OpIf || call.Op != wasmbin.OpCall || call.X < p.helpers || !p.follows(step{op: wasmbin.OpElse}) {
 		*p.r = before
 		return
 	}
-	p.r.next(&bulk)
-	ends := p.follows(step{op: opEnd})
-	typ, known := p.m.blockType(block.block)
-	h, stands := p.helperAt[call.x]
-	if !ends || !bulk.isShort() || !known || !stands || h != helperOf(&bulk) || typ != p.m.helperType(h) {
+	p.r.Next(&bulk)
+	ends := p.follows(step{op: wasmbin.OpEnd})
+	typ, known := p.m.BlockType(block.Block)
+	h, stands := p.helperAt[call.X]
+	if !ends || !bulk.IsShort() || !known || !stands || h != helperOf(&bulk) || typ != helperType(p.m, h) {
 		p.err = errors.New("a bulk instruction behind a comparison is invalid")
 		return
 	}

@@ -1,6 +1,10 @@
 package rewrite
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/weftrun/weft/host/sandbox/wasmbin"
+)
 
 // verify_purse.go reads and follows the code that pays for the turns of loops from a
 // purse. The purse is the local named by the first filling in a function. Whether there
@@ -24,18 +28,18 @@ func (p *piece) attempt(steps ...step) bool {
 // ofPurse reads code for the purse after its first instruction. It reports whether the
 // code is for the purse.
 func (p *piece) ofPurse() bool {
-	if p.in.op == opI64Const {
-		if p.in.val == 0 && p.purse != noPurse && p.attempt(step{opLocalSet, p.purse}) {
+	if p.in.Op == wasmbin.OpI64Const {
+		if p.in.Value == 0 && p.purse != noPurse && p.attempt(step{wasmbin.OpLocalSet, p.purse}) {
 			p.kind = pieceEmpty
 			return true
 		}
 		return false
 	}
 	known := p.purse != noPurse
-	if known && int64(p.in.x) != p.purse {
+	if known && int64(p.in.X) != p.purse {
 		return false
 	}
-	if p.in.op == opLocalGet && p.amount(int64(p.in.x)) {
+	if p.in.Op == wasmbin.OpLocalGet && p.amount(int64(p.in.X)) {
 		return true
 	}
 	if known {
@@ -47,20 +51,20 @@ func (p *piece) ofPurse() bool {
 // amount reads a filling, the head of a turn or a spending.
 func (p *piece) amount(local int64) bool {
 	before := *p.r
-	number, what := instruction{}, instruction{}
-	p.r.next(&number)
-	p.r.next(&what)
-	known, units := p.purse != noPurse, number.val
+	number, what := wasmbin.Instruction{}, wasmbin.Instruction{}
+	p.r.Next(&number)
+	p.r.Next(&what)
+	known, units := p.purse != noPurse, number.Value
 	switch {
-	case number.op != opI64Const || units <= 0 || p.r.err != nil:
-	case what.op == opI64LtS && units <= purse && local <= int64(p.lastLocal) && p.filling(local):
+	case number.Op != wasmbin.OpI64Const || units <= 0 || p.r.Err != nil:
+	case what.Op == wasmbin.OpI64LtS && units <= purse && local <= int64(p.lastLocal) && p.filling(local):
 		p.kind, p.units, p.purse = pieceFill, units, local
 		p.spent = p.spending(local, units)
 		return true
-	case known && what.op == opI64GeS && units <= purse && p.follows(step{opIf, noResult}) && p.spending(local, units):
+	case known && what.Op == wasmbin.OpI64GeS && units <= purse && p.follows(step{wasmbin.OpIf, noResult}) && p.spending(local, units):
 		p.kind, p.units = pieceTurn, units
 		return true
-	case known && what.op == opI64Sub && units <= MaxCharge && p.follows(step{opLocalSet, local}):
+	case known && what.Op == wasmbin.OpI64Sub && units <= MaxCharge && p.follows(step{wasmbin.OpLocalSet, local}):
 		p.kind, p.units = pieceSpend, units
 		return true
 	}
@@ -72,15 +76,15 @@ func (p *piece) amount(local int64) bool {
 func (p *piece) filling(local int64) bool {
 	fuel := int64(p.meter.fuel)
 	return p.follows(
-		step{opIf, noResult}, step{opGlobalGet, fuel}, step{opLocalGet, local}, step{op: opI64Add},
-		step{opI64Const, purse}, step{op: opI64Sub}, step{opGlobalSet, fuel},
-		step{opGlobalGet, fuel}, step{op: opI64Const}, step{op: opI64GeS}, step{opIf, noResult},
-		step{op: opElse}, step{opCall, int64(p.meter.refuel)}, step{op: opEnd},
-		step{opI64Const, purse}, step{opLocalSet, local}, step{op: opEnd})
+		step{wasmbin.OpIf, noResult}, step{wasmbin.OpGlobalGet, fuel}, step{wasmbin.OpLocalGet, local}, step{op: wasmbin.OpI64Add},
+		step{wasmbin.OpI64Const, purse}, step{op: wasmbin.OpI64Sub}, step{wasmbin.OpGlobalSet, fuel},
+		step{wasmbin.OpGlobalGet, fuel}, step{op: wasmbin.OpI64Const}, step{op: wasmbin.OpI64GeS}, step{wasmbin.OpIf, noResult},
+		step{op: wasmbin.OpElse}, step{wasmbin.OpCall, int64(p.meter.refuel)}, step{op: wasmbin.OpEnd},
+		step{wasmbin.OpI64Const, purse}, step{wasmbin.OpLocalSet, local}, step{op: wasmbin.OpEnd})
 }
 
 func (p *piece) spending(local, units int64) bool {
-	return p.attempt(step{opLocalGet, local}, step{opI64Const, units}, step{op: opI64Sub}, step{opLocalSet, local})
+	return p.attempt(step{wasmbin.OpLocalGet, local}, step{wasmbin.OpI64Const, units}, step{op: wasmbin.OpI64Sub}, step{wasmbin.OpLocalSet, local})
 }
 
 // noPurseHere fails if there is a purse.
@@ -150,7 +154,7 @@ func (f *flow) turn(header bool) error {
 
 // endTurn handles the else of a turn.
 func (f *flow) endTurn() error {
-	if !f.follows(step{opBr, 2}, step{op: opEnd}, step{op: opEnd}, step{op: opEnd}) {
+	if !f.follows(step{wasmbin.OpBr, 2}, step{op: wasmbin.OpEnd}, step{op: wasmbin.OpEnd}, step{op: wasmbin.OpEnd}) {
 		return errors.New("the way back to where the purse is filled is invalid")
 	}
 	if err := f.to(2); err != nil {
@@ -167,17 +171,17 @@ func (f *flow) endTurn() error {
 
 // lastOfTurn reports whether a branch ends the turns. That branch belongs to the meter.
 func (f *flow) lastOfTurn() bool {
-	return f.in.op == opBr && f.scopes[len(f.scopes)-1].turn && len(f.r.b) > 0 && f.r.b[0] == opElse
+	return f.in.Op == wasmbin.OpBr && f.scopes[len(f.scopes)-1].turn && len(f.r.Rest) > 0 && f.r.Rest[0] == wasmbin.OpElse
 }
 
 // refund: a branch directly after it belongs to the meter.
 func (f *flow) refund() error {
 	f.now.purse = false
-	if len(f.r.b) == 0 || f.r.b[0] != opBr {
+	if len(f.r.Rest) == 0 || f.r.Rest[0] != wasmbin.OpBr {
 		return nil
 	}
-	f.r.next(&f.in)
-	err := f.to(f.in.x)
+	f.r.Next(&f.in)
+	err := f.to(f.in.X)
 	f.now = way{}
 	return err
 }

@@ -1,5 +1,7 @@
 package rewrite
 
+import "github.com/weftrun/weft/host/sandbox/wasmbin"
+
 // verify_skim.go finds what must be known of a function before its control flow is
 // followed.
 
@@ -16,21 +18,21 @@ func (f *flow) skim(index uint32) error {
 	found := &f.facts[index-f.imported]
 	found.alone, f.purse = true, noPurse
 	dead := 0
-	for len(f.r.b) > 0 {
+	for len(f.r.Rest) > 0 {
 		if f.next(); f.err != nil {
 			return f.err
 		}
-		if f.kind == pieceInstruction && f.in.op == opBrTable {
-			for range uint64(f.in.x) + 1 {
-				f.r.u32()
+		if f.kind == pieceInstruction && f.in.Op == wasmbin.OpBrTable {
+			for range uint64(f.in.X) + 1 {
+				f.r.U32()
 			}
 		}
 		reached := dead == 0
 		switch f.kind {
 		case pieceInstruction:
-			dead = deadAfter(dead, f.in.op)
+			dead = deadAfter(dead, f.in.Op)
 		case pieceTurn:
-			dead = deadAfter(dead, opIf)
+			dead = deadAfter(dead, wasmbin.OpIf)
 		}
 		switch {
 		case !reached:
@@ -39,29 +41,29 @@ func (f *flow) skim(index uint32) error {
 		case f.kind == pieceShort:
 			found.alone, found.short = false, true
 		case f.kind != pieceInstruction:
-		case f.in.op == opCall, f.in.op == opCallIndirect, f.in.op == opLoop:
+		case f.in.Op == wasmbin.OpCall, f.in.Op == wasmbin.OpCallIndirect, f.in.Op == wasmbin.OpLoop:
 			found.alone = false
 		}
 	}
 	found.purse = f.purse
-	return f.r.err
+	return f.r.Err
 }
 
 // deadAfter counts the open blocks of unreachable code, plus one; 0 in reachable code. It
 // uses the order of the code alone: code after a block counts as reachable.
 func deadAfter(dead int, op byte) int {
 	switch op {
-	case opBlock, opLoop, opIf:
+	case wasmbin.OpBlock, wasmbin.OpLoop, wasmbin.OpIf:
 		if dead > 0 {
 			return dead + 1
 		}
-	case opElse:
+	case wasmbin.OpElse:
 		if dead == 1 {
 			return 0
 		}
-	case opEnd:
+	case wasmbin.OpEnd:
 		return max(dead-1, 0)
-	case opBr, opBrTable, opReturn, opUnreachable:
+	case wasmbin.OpBr, wasmbin.OpBrTable, wasmbin.OpReturn, wasmbin.OpUnreachable:
 		return max(dead, 1)
 	}
 	return dead

@@ -3,6 +3,8 @@ package rewrite
 import (
 	"encoding/binary"
 	"strconv"
+
+	"github.com/weftrun/weft/host/sandbox/wasmbin"
 )
 
 func appendUint(b []byte, v uint64) []byte { return binary.AppendUvarint(b, v) }
@@ -31,69 +33,41 @@ func appendSection(b []byte, id byte, payload []byte) []byte {
 	return appendBytes(append(b, id), payload)
 }
 
-// vector returns the number of entries of a section, and the entries.
-func (m *Module) vector(id byte) (n uint64, entries []byte) {
-	if m.sections[id] == nil {
-		return 0, nil
-	}
-	r := &reader{b: m.sections[id], off: m.offsets[id]}
-	n = r.uint(32)
-	return n, r.b
-}
-
 // extended returns a section with further entries, which are already encoded. It returns
 // nothing if there are no entries at all.
-func (m *Module) extended(id byte, more int, entries []byte) []byte {
-	n, before := m.vector(id)
+func extended(m *wasmbin.Module, id byte, more int, entries []byte) []byte {
+	n, before := m.Vector(id)
 	if n += uint64(more); n == 0 {
 		return nil
 	}
 	return append(append(appendUint(nil, n), before...), entries...)
 }
 
-func appendLimits(b []byte, l Limits) []byte {
-	flags := byte(0)
-	if l.HasMax {
-		flags |= limitsHasMax
-	}
-	if l.Shared {
-		flags |= limitsShared
-	}
-	if l.Is64 {
-		flags |= limits64
-	}
-	b = appendUint(append(b, flags), l.Min)
-	if l.HasMax {
-		b = appendUint(b, l.Max)
-	}
-	return b
-}
-
 func (w *rewriter) typeSection() []byte {
 	var more []byte
 	added := w.m.Types[w.typesBefore:]
 	for _, t := range added {
-		more = append(more, formFunc)
+		more = append(more, wasmbin.FormFunc)
 		more = appendBytes(appendBytes(more, t.Params), t.Results)
 	}
-	return w.m.extended(sectionType, len(added), more)
+	return extended(w.m, wasmbin.SectionType, len(added), more)
 }
 
 func (w *rewriter) importSection() []byte {
 	var more []byte
 	for _, name := range []string{FuncRefuel, FuncOverflow} {
 		more = appendBytes(appendBytes(more, MeterModule), name)
-		more = appendUint(append(more, KindFunc), uint64(w.plainType))
+		more = appendUint(append(more, wasmbin.KindFunc), uint64(w.plainType))
 	}
-	return w.m.extended(sectionImport, 2, more)
+	return extended(w.m, wasmbin.SectionImport, 2, more)
 }
 
 func (w *rewriter) funcSection() []byte {
 	var more []byte
 	for _, h := range w.helpers {
-		more = appendUint(more, uint64(w.typeIndex(w.m.helperType(h))))
+		more = appendUint(more, uint64(w.typeIndex(helperType(w.m, h))))
 	}
-	return w.m.extended(sectionFunc, len(w.helpers), more)
+	return extended(w.m, wasmbin.SectionFunc, len(w.helpers), more)
 }
 
 func (w *rewriter) tableSection() []byte {
@@ -102,7 +76,7 @@ func (w *rewriter) tableSection() []byte {
 	}
 	b := appendUint(nil, uint64(len(w.m.Tables)))
 	for _, t := range w.m.Tables {
-		b = appendLimits(append(b, t.Type), t.Limits)
+		b = t.Limits.AppendTo(append(b, t.Type))
 	}
 	return b
 }
@@ -113,7 +87,7 @@ func (w *rewriter) memorySection() []byte {
 	}
 	b := appendUint(nil, uint64(len(w.m.Memories)))
 	for _, l := range w.m.Memories {
-		b = appendLimits(b, l)
+		b = l.AppendTo(b)
 	}
 	return b
 }
@@ -122,27 +96,27 @@ func (w *rewriter) memorySection() []byte {
 // depth.
 func (w *rewriter) globalSection() []byte {
 	b := appendUint(nil, uint64(len(w.m.Globals)+2))
-	_, entries := w.m.vector(sectionGlobal)
-	r := &reader{b: entries}
+	_, entries := w.m.Vector(wasmbin.SectionGlobal)
+	r := &wasmbin.Reader{Rest: entries}
 	for range w.m.Globals {
-		b = append(b, r.take(2)...) // the type
-		b = w.constant(b, r.span(r.constant))
+		b = append(b, r.Take(2)...) // the type
+		b = w.constant(b, r.Span(r.Constant))
 	}
-	a := assembler{append(b, TypeI64, 1)}
+	a := assembler{append(b, wasmbin.TypeI64, 1)}
 	a.i64(0)
-	a.op(opEnd, TypeI32, 1)
+	a.op(wasmbin.OpEnd, wasmbin.TypeI32, 1)
 	a.i32(DefaultDepth)
-	a.op(opEnd)
+	a.op(wasmbin.OpEnd)
 	return a.b
 }
 
 // constant appends a constant expression with its functions renumbered.
 func (w *rewriter) constant(b, expr []byte) []byte {
-	r, in := &reader{b: expr}, instruction{}
-	for len(r.b) > 0 && r.err == nil {
-		raw := r.span(func() { r.next(&in) })
-		if in.op == opRefFunc {
-			b = appendUint(append(b, opRefFunc), uint64(w.function(in.x)))
+	r, in := &wasmbin.Reader{Rest: expr}, wasmbin.Instruction{}
+	for len(r.Rest) > 0 && r.Err == nil {
+		raw := r.Span(func() { r.Next(&in) })
+		if in.Op == wasmbin.OpRefFunc {
+			b = appendUint(append(b, wasmbin.OpRefFunc), uint64(w.function(in.X)))
 		} else {
 			b = append(b, raw...)
 		}
@@ -153,7 +127,7 @@ func (w *rewriter) constant(b, expr []byte) []byte {
 func (w *rewriter) exportSection() []byte {
 	b := appendUint(nil, uint64(len(w.m.Exports)+len(w.own)))
 	for _, e := range w.m.Exports {
-		if e.Kind == KindFunc {
+		if e.Kind == wasmbin.KindFunc {
 			e.Index = w.function(e.Index)
 		}
 		b = appendExport(b, e)
@@ -164,25 +138,25 @@ func (w *rewriter) exportSection() []byte {
 	return b
 }
 
-func appendExport(b []byte, e Export) []byte {
+func appendExport(b []byte, e wasmbin.Export) []byte {
 	return appendUint(append(appendBytes(b, e.Name), e.Kind), uint64(e.Index))
 }
 
 // ownExports returns the exports that the rewriting adds.
-func (w *rewriter) ownExports() (list []Export) {
-	list = append(list, Export{ExportFuel, KindGlobal, w.meter.fuel}, Export{ExportDepth, KindGlobal, w.meter.depth})
+func (w *rewriter) ownExports() (list []wasmbin.Export) {
+	list = append(list, wasmbin.Export{Name: ExportFuel, Kind: wasmbin.KindGlobal, Index: w.meter.fuel}, wasmbin.Export{Name: ExportDepth, Kind: wasmbin.KindGlobal, Index: w.meter.depth})
 	if w.Extract && w.m.Start != nil {
-		list = append(list, Export{ExportStart, KindFunc, w.function(*w.m.Start)})
+		list = append(list, wasmbin.Export{Name: ExportStart, Kind: wasmbin.KindFunc, Index: w.function(*w.m.Start)})
 		w.result.HasStart = true
 	}
-	first := w.m.imported(KindGlobal)
+	first := w.m.Imported(wasmbin.KindGlobal)
 	for i, g := range w.m.Globals {
 		if !g.Mutable {
 			continue
 		}
 		index := first + uint32(i)
 		name := GlobalPrefix + strconv.FormatUint(uint64(index), 10)
-		list = append(list, Export{name, KindGlobal, index})
+		list = append(list, wasmbin.Export{Name: name, Kind: wasmbin.KindGlobal, Index: index})
 		w.result.Globals = append(w.result.Globals, Global{name, g.Type, index})
 	}
 	return list
@@ -196,40 +170,40 @@ func (w *rewriter) startSection() []byte {
 }
 
 func (w *rewriter) elementSection() []byte {
-	n, entries := w.m.vector(sectionElement)
+	n, entries := w.m.Vector(wasmbin.SectionElement)
 	if n == 0 {
 		return nil
 	}
 	b := appendUint(nil, n)
-	r := &reader{b: entries}
+	r := &wasmbin.Reader{Rest: entries}
 	for range n {
-		e := r.element(nil)
-		if r.err != nil {
+		e := r.Element(nil)
+		if r.Err != nil {
 			break
 		}
-		b = appendUint(b, uint64(e.flag))
-		if e.active() {
-			if e.flag&elementIndexed != 0 {
-				b = appendUint(b, uint64(e.table))
+		b = appendUint(b, uint64(e.Flag))
+		if e.Active() {
+			if e.Flag&wasmbin.ElementIndexed != 0 {
+				b = appendUint(b, uint64(e.Table))
 			}
-			b = w.constant(b, e.offset)
+			b = w.constant(b, e.Offset)
 		}
-		if e.hasKind() {
-			b = append(b, e.kind)
+		if e.HasKind() {
+			b = append(b, e.Kind)
 		}
 		b = w.elements(b, &e)
 	}
 	return b
 }
 
-func (w *rewriter) elements(b []byte, e *elementSegment) []byte {
-	r := &reader{b: e.items}
-	b = appendUint(b, uint64(r.u32()))
-	for range e.count {
-		if e.flag&elementExprs != 0 {
-			b = w.constant(b, r.span(r.constant))
+func (w *rewriter) elements(b []byte, e *wasmbin.ElementSegment) []byte {
+	r := &wasmbin.Reader{Rest: e.Items}
+	b = appendUint(b, uint64(r.U32()))
+	for range e.Count {
+		if e.Flag&wasmbin.ElementExprs != 0 {
+			b = w.constant(b, r.Span(r.Constant))
 		} else {
-			b = appendUint(b, uint64(w.function(r.u32())))
+			b = appendUint(b, uint64(w.function(r.U32())))
 		}
 	}
 	return b

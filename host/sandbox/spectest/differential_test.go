@@ -13,6 +13,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/weftrun/weft/host/sandbox/rewrite"
+	"github.com/weftrun/weft/host/sandbox/wasmbin"
 )
 
 const (
@@ -37,7 +38,7 @@ func differ(t testing.TB, wasm []byte, seed uint64, total *tally) error {
 		}
 		runs = append(runs, r)
 	}
-	parts, err := rewrite.Parse(wasm)
+	parts, err := wasmbin.Parse(wasm)
 	if err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func (r *runOf) begin(ctx context.Context, wasm []byte) error {
 		return err
 	}
 	if r.lane.extract && len(p.result.Segments) > 0 {
-		parts, err := rewrite.Parse(p.result.Wasm)
+		parts, err := wasmbin.Parse(p.result.Wasm)
 		if err != nil {
 			return fmt.Errorf("%w: its own module: %w", errRewriter, err)
 		}
@@ -155,7 +156,7 @@ type difference struct {
 	testing.TB
 	*choices
 	runs  []*runOf
-	parts *rewrite.Module // of the original
+	parts *wasmbin.Module // of the original
 	tally *tally
 }
 
@@ -206,7 +207,7 @@ func (d *difference) all() {
 }
 
 // call calls one function in all runs; it gives false when they have parted.
-func (d *difference) call(e rewrite.Export) bool {
+func (d *difference) call(e wasmbin.Export) bool {
 	s, _ := d.parts.Signature(e.Index)
 	args := d.args(s.Params)
 	what := fmt.Sprintf("%q%#x", e.Name, args)

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/weftrun/weft/host"
 )
@@ -18,6 +19,9 @@ import (
 // written with what the request does, in the same transaction. Until that is durable the
 // record is found here, and whoever sends the same request meanwhile waits for the outcome
 // of the first. A request that is refused leaves nothing.
+
+// repeatsKept is how long a request can be repeated, in nanoseconds.
+const repeatsKept = int64(24 * time.Hour)
 
 // Store keeps the records of requests.
 type Store interface {
@@ -94,7 +98,7 @@ func (k *Keys) Claim(ctx context.Context, tenant string, once host.Once) (*Claim
 	c := &Claim{keys: k, name: n, row: host.Repeat{Route: once.Route, Key: once.Key, Hash: once.Hash, Made: k.cfg.Now()}}
 	row, err := k.cfg.Store.Repeat(ctx, tenant, once.Route, once.Key)
 	switch {
-	case err == nil && row.Made > k.cfg.Now()-host.RepeatsKept:
+	case err == nil && row.Made > k.cfg.Now()-repeatsKept:
 		c.Settle(0)
 		return nil, &row, matches(&row, once, nil)
 	case err == nil || errors.Is(err, host.ErrNotFound):
@@ -186,7 +190,7 @@ func (k *Keys) Known(ctx context.Context, tenant string, once host.Once) (bool, 
 	if err != nil {
 		return false, host.Unavailable(err)
 	}
-	return row.Made > k.cfg.Now()-host.RepeatsKept, nil
+	return row.Made > k.cfg.Now()-repeatsKept, nil
 }
 
 // mostRecords is how many records are remembered before those that the store has by now
@@ -224,7 +228,7 @@ const oldBatch = 1000
 // DeleteOld deletes records from the store that are too old to be repeated, and gives their
 // number.
 func (k *Keys) DeleteOld(ctx context.Context) (n int, err error) {
-	return k.cfg.Store.ForgetRepeats(ctx, k.cfg.Now()-host.RepeatsKept, oldBatch)
+	return k.cfg.Store.ForgetRepeats(ctx, k.cfg.Now()-repeatsKept, oldBatch)
 }
 
 // Left names a request that is under way, for tests; "": none is.

@@ -99,7 +99,8 @@ func (c *change) putSession(p *host.SessionBatch) (*session, error) {
 	assign(c, &s.last, p.Last)
 	assign(c, &s.wakeAt, p.WakeAt)
 	assign(c, &s.state, p.StateBytes)
-	rows := append(s.rows, row{host.JournalRow{First: p.First, Data: slices.Clone(p.Data)}, p.Snapshot})
+	rows := s.rows
+	rows = append(rows, row{host.JournalRow{First: p.First, Data: slices.Clone(p.Data)}, p.Snapshot})
 	if p.Cut != 0 {
 		rows = slices.Clone(rows[foldable(rows, p.Cut):])
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/store/record"
 )
 
 // schema9: tenants, their keys, and the audit log. Only hashes of keys are stored. An id
@@ -196,9 +197,9 @@ func (s *Store) Audit(ctx context.Context, q host.AuditQuery) (list []host.Audit
 	const columns = `SELECT id, time, who, tenant, act, target, detail, outcome FROM access_audit WHERE (?1 = 0 OR id < ?1) `
 	var rows *sql.Rows
 	if q.All {
-		rows, err = s.read.QueryContext(ctx, columns+`ORDER BY id DESC LIMIT ?2`, q.Before, page(q.Limit)+1)
+		rows, err = s.read.QueryContext(ctx, columns+`ORDER BY id DESC LIMIT ?2`, q.Before, record.Page(q.Limit)+1)
 	} else {
-		rows, err = s.read.QueryContext(ctx, columns+`AND tenant = ?3 ORDER BY id DESC LIMIT ?2`, q.Before, page(q.Limit)+1, q.Tenant)
+		rows, err = s.read.QueryContext(ctx, columns+`AND tenant = ?3 ORDER BY id DESC LIMIT ?2`, q.Before, record.Page(q.Limit)+1, q.Tenant)
 	}
 	if err != nil {
 		return nil, false, notFound(err, "the audit log")
@@ -206,7 +207,7 @@ func (s *Store) Audit(ctx context.Context, q host.AuditQuery) (list []host.Audit
 	list, err = scanAll(rows, func(e *host.AuditEntry) []any {
 		return []any{&e.ID, &e.Time, &e.Who, &e.Tenant, &e.Act, &e.Target, &e.Detail, &e.Outcome}
 	})
-	list, more = cut(list, page(q.Limit))
+	list, more = record.Cut(list, record.Page(q.Limit))
 	return list, more, notFound(err, "the audit log")
 }
 

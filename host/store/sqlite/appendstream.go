@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/store/record"
 )
 
 // putStream writes the part's stream events. If the latest run of a handler has no events
@@ -12,7 +13,7 @@ func (s *Store) putStream(ctx context.Context, sid int64, p *host.SessionBatch, 
 	for i := range p.Stream {
 		row := &p.Stream[i]
 		for events := row.Events; len(events) > 0; {
-			n := rowLength(events)
+			n := record.RowLength(events)
 			var err error
 			if row.HandlerID == made.id && made.hid != 0 {
 				err = s.putFirstStreamRow(ctx, made.hid, row, events[:n])
@@ -56,23 +57,4 @@ func (s *Store) putFirstStreamRow(ctx context.Context, hid int64, row *host.Stre
 	}
 	_, err = s.stmts.firstStream.ExecContext(ctx, hid, int64(events[0].Seq), int64(events[len(events)-1].Seq), row.RunID, data)
 	return err
-}
-
-// Bounds of one row of the stream table. Readers always read whole rows. A single event
-// may be longer.
-const (
-	rowEvents = 256
-	rowBytes  = 256 << 10
-)
-
-// rowLength returns how many of the events, at least one, go into one row.
-func rowLength(events []host.StreamEvent) int {
-	bytes := 0
-	for i := range events {
-		bytes += len(events[i].Body)
-		if i == rowEvents || i > 0 && bytes > rowBytes {
-			return i
-		}
-	}
-	return len(events)
 }

@@ -5,12 +5,14 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
 
 	driver "modernc.org/sqlite"
+
+	"github.com/weftrun/weft/host/store/sqlite/datadir"
+	"github.com/weftrun/weft/host/store/sqlite/wal"
 )
 
 // stepPages is how many pages (of 4 KiB) are copied between two checks of the context.
@@ -52,59 +54,11 @@ func (s *Store) Backup(ctx context.Context, file string, progress Progress, veri
 		return errors.Join(err, conn.Close())
 	}
 	release := sync.OnceValue(i.Close)
-	err = replaceFile(file, func(temp string) error {
+	err = datadir.Replace(file, func(temp string) error {
 		err := copyDatabase(ctx, conn, temp, progress)
 		return errors.Join(err, release()) // lets the server reuse its log before the copy is verified
 	}, verify)
 	return errors.Join(err, release())
-}
-
-// replaceFile writes a file under another name, syncs and verifies it, and then renames
-// it.
-func replaceFile(file string, write, verify func(temp string) error) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*.partial")
-	if err != nil {
-		return err
-	}
-	temp := f.Name()
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, removeFile(temp))
-		}
-	}()
-	if err := f.Close(); err != nil {
-		return err
-	}
-	if err := write(temp); err != nil {
-		return err
-	}
-	if err := syncFile(temp); err != nil {
-		return err
-	}
-	if verify != nil {
-		if err := verify(temp); err != nil {
-			return err
-		}
-	}
-	if err := os.Rename(temp, file); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(file))
-}
-
-func removeFile(name string) error {
-	if err := os.Remove(name); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
-func syncFile(name string) error {
-	f, err := os.OpenFile(name, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }
 
 // copyDatabase copies the database as the connection's transaction sees it.
@@ -164,13 +118,13 @@ func Restore(ctx context.Context, file, dir string, progress Progress, verify fu
 		return err
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
-	if err := prepareDir(dir); err != nil {
+	if err := datadir.Prepare(dir); err != nil {
 		return err
 	}
 	if err := wantEmpty(dir); err != nil {
 		return err
 	}
-	lock, err := lockDir(dir)
+	lock, err := datadir.Lock(dir)
 	if err != nil {
 		return err
 	}
@@ -180,7 +134,7 @@ func Restore(ctx context.Context, file, dir string, progress Progress, verify fu
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	return replaceFile(filepath.Join(dir, fileName), func(temp string) error {
+	return datadir.Replace(filepath.Join(dir, fileName), func(temp string) error {
 		if err := copyDatabase(ctx, conn, temp, progress); err != nil {
 			return err
 		}
@@ -192,10 +146,10 @@ func Restore(ctx context.Context, file, dir string, progress Progress, verify fu
 func wantEmpty(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return dirError(dir, err)
+		return datadir.Error(dir, err)
 	}
 	for _, e := range entries {
-		if e.Name() != lockName {
+		if e.Name() != datadir.LockName {
 			return fmt.Errorf("data directory %s is not empty (it holds %s): restore into a new one, or move what is there away", dir, e.Name())
 		}
 	}
@@ -242,10 +196,10 @@ func (s *Store) Compact(ctx context.Context) (before, after int64, err error) {
 	}
 	// The calls below may begin new generations of the log without a commit of ours. The
 	// mark names no generation until the next commit.
-	s.gen = generation{}
-	s.marker.note(func(m *mark) { m.gen, m.base = generation{}, 0 })
-	if err := s.marker.flush(); err != nil {
-		return 0, 0, fmt.Errorf("writing %s: %w", markName, err)
+	s.gen = wal.Generation{}
+	s.marker.Note(func(m *wal.Mark) { m.Gen, m.Base = wal.Generation{}, 0 })
+	if err := s.marker.Flush(); err != nil {
+		return 0, 0, fmt.Errorf("writing %s: %w", wal.MarkName, err)
 	}
 	const emptyLog = "PRAGMA wal_checkpoint(TRUNCATE)"
 	for _, statement := range []string{emptyLog, "VACUUM", emptyLog} {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/store/sqlite/datadir"
 )
 
 // history is a store with so many batches of the children's history.
@@ -133,7 +134,7 @@ func TestRestore(t *testing.T) {
 	if err := Restore(t.Context(), file, dir, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	wantFiles(t, dir, fileName, lockName)
+	wantFiles(t, dir, fileName, datadir.LockName)
 	restored := mustOpen(t, dir)
 	if last := checkHistory(t, restored); last != 30 {
 		t.Errorf("%d batches are there, want 30", last)
@@ -147,15 +148,15 @@ func TestRestore(t *testing.T) {
 	if err := Restore(t.Context(), file, other, nil, func(string) error { return refused }); !errors.Is(err, refused) {
 		t.Errorf("Restore = %v, want the error of the check", err)
 	}
-	wantFiles(t, other, lockName)
+	wantFiles(t, other, datadir.LockName)
 	if err := Restore(t.Context(), filepath.Join(source, fileName), other, nil, nil); err == nil || !strings.Contains(err.Error(), "no backup") {
 		t.Errorf("Restore from under a server = %v", err)
 	}
-	lock, err := lockDir(other)
+	lock, err := datadir.Lock(other)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Restore(t.Context(), file, other, nil, nil); !errors.Is(err, ErrInUse) {
+	if err := Restore(t.Context(), file, other, nil, nil); !errors.Is(err, datadir.ErrInUse) {
 		t.Errorf("Restore into a directory in use = %v", err)
 	}
 	if err := lock.Close(); err != nil {
@@ -212,7 +213,7 @@ func TestRestoreOfOtherVersions(t *testing.T) {
 func TestReaders(t *testing.T) {
 	dir := t.TempDir()
 	s, epoch := history(t, dir, 2)
-	if _, err := OpenOffline(dir); !errors.Is(err, ErrInUse) {
+	if _, err := OpenOffline(dir); !errors.Is(err, datadir.ErrInUse) {
 		t.Errorf("OpenOffline under a server = %v, want ErrInUse", err)
 	}
 	shared, err := OpenShared(dir)
@@ -239,7 +240,7 @@ func TestReaders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(dir); !errors.Is(err, ErrInUse) {
+	if _, err := Open(dir); !errors.Is(err, datadir.ErrInUse) {
 		t.Errorf("Open while the directory is checked = %v, want ErrInUse", err)
 	}
 	if err := offline.Close(); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/inspect"
+	"github.com/weftrun/weft/host/store/sqlite/datadir"
 )
 
 // errReadOnly is the error of the writing methods of a store that was opened for reading.
@@ -35,7 +36,7 @@ func OpenOffline(dir string) (_ *Store, err error) {
 		}
 		return nil, err
 	}
-	lock, err := lockDir(dir)
+	lock, err := datadir.Lock(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +48,7 @@ func OpenOffline(dir string) (_ *Store, err error) {
 		return nil, errors.Join(err, lock.Close())
 	}
 	mode := asItIs
-	if !there.log.there { // nobody writes: the directory is locked
+	if !there.log.There { // nobody writes: the directory is locked
 		mode = sealed
 	}
 	s, err := openReader(path, mode)
@@ -176,7 +177,7 @@ func (s *Store) Schemas() (has, newest int) { return s.schema, len(migrations) }
 // Log returns what the log held when [OpenOffline] opened the store: complete frames and
 // commits, and frames behind a torn frame, which do not count.
 func (s *Store) Log() (frames, commits, torn uint64) {
-	return s.found.log.frames, s.found.log.commits, s.found.log.behind
+	return s.found.log.Frames, s.found.log.Commits, s.found.log.Behind
 }
 
 // fileError says why a database file cannot be opened.

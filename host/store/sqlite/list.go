@@ -7,23 +7,12 @@ import (
 	"strings"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/store/record"
 )
 
 // maxBranches bounds how many values of a filter are looked up one by one. With more
 // values, a listing walks over all runs and filters.
 const maxBranches = 8
-
-// page returns how many rows a list may give, whatever its query asks for.
-func page(limit int) int { return min(max(limit, 1), host.MaxListed) }
-
-// cut makes a page of rows. The rows were read up to one beyond the page, and more says
-// whether that one exists.
-func cut[T any](rows []T, limit int) (_ []T, more bool) {
-	if len(rows) > limit {
-		return rows[:limit], true
-	}
-	return rows, false
-}
 
 // listing is one walk along an index of the latest runs, newest start first.
 type listing struct {
@@ -52,7 +41,7 @@ func (l *listing) filterIn(column string, values []string) {
 // answer and stops one row after the limit. With several statuses or workflows, one walk
 // for each is merged.
 func (s *Store) Runs(ctx context.Context, q host.RunQuery) (runs []host.Run, more bool, err error) {
-	limit := page(q.Limit)
+	limit := record.Page(q.Limit)
 	if len(q.Search) > 0 {
 		runs, more, err = s.search(ctx, q, limit)
 		return runs, more, notFound(err, "runs")
@@ -69,25 +58,15 @@ func (s *Store) Runs(ctx context.Context, q host.RunQuery) (runs []host.Run, mor
 		}
 	}
 	if len(walks) > 1 {
-		slices.SortFunc(runs, func(a, b host.Run) int { return -compareStart(&a, &b) })
+		slices.SortFunc(runs, func(a, b host.Run) int { return -record.CompareStart(&a, &b) })
 	}
-	runs, more = cut(runs, limit)
+	runs, more = record.Cut(runs, limit)
 	return runs, more, nil
-}
-
-func compareStart(a, b *host.Run) int {
-	if a.Started != b.Started {
-		if a.Started < b.Started {
-			return -1
-		}
-		return 1
-	}
-	return strings.Compare(a.HandlerID, b.HandlerID)
 }
 
 // listings chooses the index that a query walks along: that of its most selective filter.
 func listings(q host.RunQuery) []listing {
-	statuses, workflows := distinct(q.Statuses), distinct(q.Workflows)
+	statuses, workflows := record.Distinct(q.Statuses), record.Distinct(q.Workflows)
 	switch {
 	case q.Session != "":
 		l := listing{index: "runs_session"}
@@ -170,13 +149,6 @@ func (l listing) read(ctx context.Context, tx *sql.Tx, runs []host.Run, limit in
 	return runs, rows.Err()
 }
 
-// distinct returns a sorted copy without repetitions.
-func distinct(values []string) []string {
-	sorted := slices.Clone(values)
-	slices.Sort(sorted)
-	return slices.Compact(sorted)
-}
-
 // CountRuns implements [host.Store].
 func (s *Store) CountRuns(ctx context.Context, tenant string) ([]host.VersionRuns, error) {
 	rows, err := s.query.countRuns.QueryContext(ctx, tenant)
@@ -228,7 +200,7 @@ const (
 // Ended implements [host.Store].
 func (s *Store) Ended(ctx context.Context, q host.EndedQuery) (runs []host.EndedRun, more bool, err error) {
 	rows, err := s.read.QueryContext(ctx, endedQuery, q.Tenant, q.After.Completed, q.After.RunID,
-		q.Until.Completed, q.Until.RunID, page(q.Limit)+1)
+		q.Until.Completed, q.Until.RunID, record.Page(q.Limit)+1)
 	if err != nil {
 		return nil, false, notFound(err, "ended runs")
 	}
@@ -240,7 +212,7 @@ func (s *Store) Ended(ctx context.Context, q host.EndedQuery) (runs []host.Ended
 		}
 		runs = append(runs, r)
 	}
-	runs, more = cut(runs, page(q.Limit))
+	runs, more = record.Cut(runs, record.Page(q.Limit))
 	return runs, more, notFound(rows.Err(), "ended runs")
 }
 

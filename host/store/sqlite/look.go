@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/store/sqlite/datadir"
+	"github.com/weftrun/weft/host/store/sqlite/wal"
 )
 
 // schema15: the database's id, and its position: the number of writing transactions so
@@ -108,7 +110,7 @@ func (h *Held) there(dir string) error {
 		miss.Code, miss.What = DatabaseMissing, fileName+" was there until now, and is missing or empty"
 		return miss
 	case err != nil:
-		return dirError(dir, err)
+		return datadir.Error(dir, err)
 	}
 	if id, _, read := readPosition(path); read && len(id) > 0 && string(id) != string(h.ID[:]) {
 		return h.other(dir)
@@ -122,9 +124,9 @@ func (h *Held) other(dir string) *Missing {
 
 // found describes the files before the store is opened.
 type found struct {
-	mark    *mark
+	mark    *wal.Mark
 	marked  time.Time // when the mark was written
-	log     logState
+	log     wal.Log
 	newest  uint64 // newest acknowledged position, as far as it is known
 	missing *Missing
 }
@@ -138,44 +140,44 @@ const (
 // a log beside an empty database. look changes nothing.
 func look(dir string, acknowledged Acknowledged) (f found, err error) {
 	path := filepath.Join(dir, fileName)
-	if f.mark, err = readMark(dir); err != nil {
+	if f.mark, err = wal.ReadMark(dir); err != nil {
 		return f, err
 	}
-	if f.log, err = walkLog(path + "-wal"); err != nil {
+	if f.log, err = wal.ReadLog(path + "-wal"); err != nil {
 		return f, err
 	}
 	miss := func(code, advice string, gone uint64, format string, args ...any) {
 		f.missing = &Missing{Code: code, Dir: dir, What: fmt.Sprintf(format, args...), Advice: advice, Commits: gone, Since: f.marked}
 	}
-	if info, err := os.Stat(filepath.Join(dir, markName)); err == nil {
+	if info, err := os.Stat(filepath.Join(dir, wal.MarkName)); err == nil {
 		f.marked = info.ModTime()
 	}
 	info, err := os.Stat(path)
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return f, err
-	case (err != nil || info.Size() == 0) && (f.log.there || f.mark != nil):
+	case (err != nil || info.Size() == 0) && (f.log.There || f.mark != nil):
 		miss(DatabaseMissing, advicePutBack, 0, "%s is missing or empty, but its log or its mark is there", fileName)
 		return f, nil
 	case f.mark == nil: // written by an older version, or a copy: nothing is known
 		return f, nil
 	}
 	m := f.mark
-	if f.newest = m.newest; acknowledged != nil {
-		if commits, known := acknowledged.Before(m.id); known {
+	if f.newest = m.Newest; acknowledged != nil {
+		if commits, known := acknowledged.Before(m.ID); known {
 			f.newest = max(f.newest, commits)
 		}
 	}
 	id, commits, read := readPosition(path)
-	known := f.log.gen == m.gen || f.log.gen.follows(m.gen) || m.gen == generation{}
+	known := f.log.Gen == m.Gen || f.log.Gen.Follows(m.Gen) || m.Gen == wal.Generation{}
 	switch {
-	case read && (len(id) > 0 && string(id) != string(m.id[:]) || commits < m.base):
+	case read && (len(id) > 0 && string(id) != string(m.ID[:]) || commits < m.Base):
 		miss(DatabaseBehind, adviceBackup, f.newest-min(commits, f.newest), "%s is older than its log, or is another one", fileName)
-	case m.clean || !read:
-	case (!f.log.there || !known) && commits < f.newest:
+	case m.Clean || !read:
+	case (!f.log.There || !known) && commits < f.newest:
 		miss(LogMissing, advicePutBack, f.newest-commits, "%s-wal is missing, or is another one", fileName)
-	case f.log.there && f.log.gen == m.gen && m.base+f.log.commits < f.newest:
-		miss(CommitsMissing, advicePutBack, f.newest-m.base-f.log.commits, "the last acknowledged commits are missing in %s-wal", fileName)
+	case f.log.There && f.log.Gen == m.Gen && m.Base+f.log.Commits < f.newest:
+		miss(CommitsMissing, advicePutBack, f.newest-m.Base-f.log.Commits, "the last acknowledged commits are missing in %s-wal", fileName)
 	}
 	return f, nil
 }
@@ -218,13 +220,13 @@ const positionSchema = 15
 // setAside renames files that are useless without a missing part.
 func setAside(dir string) error {
 	suffix := ".lost-" + time.Now().UTC().Format("20060102T150405.000000000Z")
-	for _, name := range []string{fileName + "-wal", fileName + "-shm", markName} {
+	for _, name := range []string{fileName + "-wal", fileName + "-shm", wal.MarkName} {
 		path := filepath.Join(dir, name)
 		if err := os.Rename(path, path+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return dirError(dir, err)
+			return datadir.Error(dir, err)
 		}
 	}
-	return syncDir(dir)
+	return datadir.Sync(dir)
 }
 
 // accept decides whether a directory with a missing part is opened.
@@ -281,23 +283,23 @@ func (s *Store) begin(ctx context.Context, o *Options, f *found) (err error) {
 			o.Lost(m)
 		}
 	}
-	log, err := walkLog(filepath.Join(s.dir, fileName+"-wal"))
+	log, err := wal.ReadLog(filepath.Join(s.dir, fileName+"-wal"))
 	if err != nil {
 		return err
 	}
-	first := mark{gen: log.gen, newest: s.position}
-	copy(first.id[:], id)
-	s.id = first.id
-	if log.there { // commits from before the schema had positions do not count
-		first.base = s.position - min(log.commits, s.position)
+	first := wal.Mark{Gen: log.Gen, Newest: s.position}
+	copy(first.ID[:], id)
+	s.id = first.ID
+	if log.There { // commits from before the schema had positions do not count
+		first.Base = s.position - min(log.Commits, s.position)
 	}
 	if f.mark != nil {
-		first.seq = f.mark.seq
+		first.Seq = f.mark.Seq
 	}
-	if s.marker, err = openMarker(s.dir, first); err != nil {
+	if s.marker, err = wal.OpenMark(s.dir, first); err != nil {
 		return err
 	}
-	if s.gen = first.gen; s.acknowledged != nil {
+	if s.gen = first.Gen; s.acknowledged != nil {
 		s.acknowledged.Note(s.id, s.position)
 	}
 	if f.missing == nil {
@@ -326,20 +328,20 @@ func (s *Store) committed(position uint64) error {
 		}
 		s.log = f
 	}
-	_, gen, there, err := readHead(s.log)
+	_, gen, there, err := wal.ReadHead(s.log)
 	if err != nil {
 		return err
 	}
 	fresh := there && gen != s.gen
-	s.marker.note(func(m *mark) {
-		m.newest = position
+	s.marker.Note(func(m *wal.Mark) {
+		m.Newest = position
 		if fresh {
-			m.gen, m.base = gen, position-1
+			m.Gen, m.Base = gen, position-1
 		}
 	})
 	if fresh {
-		if err := s.marker.flush(); err != nil {
-			return fmt.Errorf("writing %s: %w", markName, err)
+		if err := s.marker.Flush(); err != nil {
+			return fmt.Errorf("writing %s: %w", wal.MarkName, err)
 		}
 		s.gen = gen
 	}
@@ -363,7 +365,7 @@ func (s *Store) keepMark() {
 		case <-s.following.Done():
 			return
 		case <-tick.C:
-			_ = s.marker.flush()
+			_ = s.marker.Flush()
 		}
 	}
 }
@@ -378,10 +380,10 @@ func (s *Store) endMark(well bool) error {
 		return nil
 	}
 	if !well {
-		return s.marker.close()
+		return s.marker.Close()
 	}
-	s.marker.note(func(m *mark) { m.clean, m.gen, m.base = true, generation{}, m.newest })
-	return errors.Join(s.marker.flush(), s.marker.close())
+	s.marker.Note(func(m *wal.Mark) { m.Clean, m.Gen, m.Base = true, wal.Generation{}, m.Newest })
+	return errors.Join(s.marker.Flush(), s.marker.Close())
 }
 
 // ReadFiles reads the database and its log to their ends. It returns the error of the

@@ -13,13 +13,14 @@ import (
 	"testing"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/store/sqlite/wal"
 )
 
 // files are the files of a data directory that hold data.
 func files(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
 	all := map[string][]byte{}
-	for _, name := range []string{fileName, fileName + "-wal", markName} {
+	for _, name := range []string{fileName, fileName + "-wal", wal.MarkName} {
 		b, err := os.ReadFile(filepath.Join(dir, name))
 		if errors.Is(err, os.ErrNotExist) {
 			continue
@@ -89,12 +90,12 @@ func makeLives(t *testing.T) (first, dead, closed life, box uint64) {
 	}
 	var now life
 	append(3, &now)
-	if err := s.marker.flush(); err != nil { // as every few seconds
+	if err := s.marker.Flush(); err != nil { // as every few seconds
 		t.Fatal(err)
 	}
 	first = life{filesOf(t, s), now.acked}
 	append(12, &now)
-	if err := s.marker.flush(); err != nil {
+	if err := s.marker.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	dead = life{filesOf(t, s), now.acked}
@@ -133,9 +134,9 @@ func with(all map[string][]byte, changes map[string][]byte) map[string][]byte {
 func TestMissingFiles(t *testing.T) {
 	first, dead, closed, box := makeLives(t)
 	_, _, other, _ := makeLives(t)
-	wal := fileName + "-wal"
+	logName := fileName + "-wal"
 	cut := func(b []byte, n int) []byte { return slices.Clone(b[:len(b)-n]) }
-	flipped := slices.Clone(dead.files[wal])
+	flipped := slices.Clone(dead.files[logName])
 	flipped[len(flipped)/2] ^= 1
 	for _, tt := range []struct {
 		name  string
@@ -146,31 +147,31 @@ func TestMissingFiles(t *testing.T) {
 	}{
 		{name: "death", files: dead.files, has: 12, box: box},
 		{name: "closed", files: closed.files, has: 12, box: box},
-		{name: "death, no mark", files: with(dead.files, map[string][]byte{markName: nil}), has: 12},
-		{name: "death, an older mark", files: with(dead.files, map[string][]byte{markName: first.files[markName]}), has: 12},
-		{name: "death, a mark of zeros", files: with(dead.files, map[string][]byte{markName: make([]byte, 1024)}), has: 12},
-		{name: "closed, no mark", files: with(closed.files, map[string][]byte{markName: nil}), has: 12},
+		{name: "death, no mark", files: with(dead.files, map[string][]byte{wal.MarkName: nil}), has: 12},
+		{name: "death, an older mark", files: with(dead.files, map[string][]byte{wal.MarkName: first.files[wal.MarkName]}), has: 12},
+		{name: "death, a mark of zeros", files: with(dead.files, map[string][]byte{wal.MarkName: make([]byte, 1024)}), has: 12},
+		{name: "closed, no mark", files: with(closed.files, map[string][]byte{wal.MarkName: nil}), has: 12},
 
 		{name: "death, no database", files: with(dead.files, map[string][]byte{fileName: nil}), want: DatabaseMissing},
 		{name: "death, an empty database", files: with(dead.files, map[string][]byte{fileName: {}}), want: DatabaseMissing},
-		{name: "death, only the log", files: map[string][]byte{wal: dead.files[wal]}, want: DatabaseMissing},
+		{name: "death, only the log", files: map[string][]byte{logName: dead.files[logName]}, want: DatabaseMissing},
 		{name: "closed, no database", files: with(closed.files, map[string][]byte{fileName: nil}), want: DatabaseMissing},
 		{name: "closed, an empty database", files: with(closed.files, map[string][]byte{fileName: {}}), want: DatabaseMissing},
 
-		{name: "death, no log", files: with(dead.files, map[string][]byte{wal: nil}), want: LogMissing},
-		{name: "death, an empty log", files: with(dead.files, map[string][]byte{wal: {}}), want: LogMissing},
-		{name: "death, another's log", files: with(dead.files, map[string][]byte{wal: otherLog(t)}), want: LogMissing},
-		{name: "death, the log is cut", files: with(dead.files, map[string][]byte{wal: cut(dead.files[wal], 1)}), want: CommitsMissing},
-		{name: "death, the log is cut in the middle", files: with(dead.files, map[string][]byte{wal: cut(dead.files[wal], len(dead.files[wal])/2)}), want: CommitsMissing},
-		{name: "death, a bit of the log is another", files: with(dead.files, map[string][]byte{wal: flipped}), want: CommitsMissing},
-		{name: "death, an older log", files: with(dead.files, map[string][]byte{wal: first.files[wal]}), want: CommitsMissing},
+		{name: "death, no log", files: with(dead.files, map[string][]byte{logName: nil}), want: LogMissing},
+		{name: "death, an empty log", files: with(dead.files, map[string][]byte{logName: {}}), want: LogMissing},
+		{name: "death, another's log", files: with(dead.files, map[string][]byte{logName: otherLog(t)}), want: LogMissing},
+		{name: "death, the log is cut", files: with(dead.files, map[string][]byte{logName: cut(dead.files[logName], 1)}), want: CommitsMissing},
+		{name: "death, the log is cut in the middle", files: with(dead.files, map[string][]byte{logName: cut(dead.files[logName], len(dead.files[logName])/2)}), want: CommitsMissing},
+		{name: "death, a bit of the log is another", files: with(dead.files, map[string][]byte{logName: flipped}), want: CommitsMissing},
+		{name: "death, an older log", files: with(dead.files, map[string][]byte{logName: first.files[logName]}), want: CommitsMissing},
 		{name: "death, older log and mark, the box knows", files: first.files, want: CommitsMissing, box: box},
 
 		{name: "closed, an older database", files: with(closed.files, map[string][]byte{fileName: first.files[fileName]}), want: DatabaseBehind},
 		{name: "closed, another database", files: with(closed.files, map[string][]byte{fileName: other.files[fileName]}), want: DatabaseBehind},
 		{name: "death, another database", files: with(dead.files, map[string][]byte{fileName: other.files[fileName]}), want: DatabaseBehind},
 		{name: "a backup alone", files: map[string][]byte{fileName: closed.files[fileName]}, has: 12},
-		{name: "death, the closed database in its place", files: with(closed.files, map[string][]byte{markName: dead.files[markName]}), has: 12},
+		{name: "death, the closed database in its place", files: with(closed.files, map[string][]byte{wal.MarkName: dead.files[wal.MarkName]}), has: 12},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := put(t, tt.files)
@@ -257,11 +258,11 @@ func otherLog(t *testing.T) []byte {
 	return dead.files[fileName+"-wal"]
 }
 
-// walkLog counts as many commits as SQLite does, for a log that ends at any frame.
-func TestWalkLog(t *testing.T) {
+// ReadLog counts as many commits as SQLite does, for a log that ends at any frame.
+func TestReadLog(t *testing.T) {
 	_, dead, _, _ := makeLives(t)
 	log := dead.files[fileName+"-wal"]
-	const frame = frameHead + 4096
+	const logHead, frame = 32, 24 + 4096
 	step := 7
 	if testing.Short() {
 		step = 70
@@ -270,8 +271,8 @@ func TestWalkLog(t *testing.T) {
 		for _, more := range []int{0, 1, frame - 1} {
 			cut := log[:min(size+more, len(log))]
 			dir := put(t, map[string][]byte{fileName: dead.files[fileName], fileName + "-wal": cut})
-			l, err := walkLog(filepath.Join(dir, fileName+"-wal"))
-			if err != nil || !l.there {
+			l, err := wal.ReadLog(filepath.Join(dir, fileName+"-wal"))
+			if err != nil || !l.There {
 				t.Fatalf("%+v, %v", l, err)
 			}
 			s, err := Open(dir) // without a mark everything is taken
@@ -279,8 +280,8 @@ func TestWalkLog(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, base, _ := readPosition(filepath.Join(put(t, map[string][]byte{fileName: dead.files[fileName]}), fileName))
-			if s.position != base+l.commits && l.commits > 0 {
-				t.Errorf("of %d bytes: SQLite has %d commits, the walk %d behind %d", len(cut), s.position, l.commits, base)
+			if s.position != base+l.Commits && l.Commits > 0 {
+				t.Errorf("of %d bytes: SQLite has %d commits, the walk %d behind %d", len(cut), s.position, l.Commits, base)
 			}
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
@@ -289,46 +290,7 @@ func TestWalkLog(t *testing.T) {
 	}
 }
 
-// A torn write of the mark leaves what was written before.
-func TestTornMark(t *testing.T) {
-	dir := t.TempDir()
-	m, err := openMarker(dir, mark{newest: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for n := uint64(2); n < 6; n++ {
-		before, err := os.ReadFile(filepath.Join(dir, markName))
-		if err != nil {
-			t.Fatal(err)
-		}
-		m.note(func(m *mark) { m.newest = n })
-		if err := m.flush(); err != nil {
-			t.Fatal(err)
-		}
-		after, err := os.ReadFile(filepath.Join(dir, markName))
-		if err != nil {
-			t.Fatal(err)
-		}
-		slot := int(m.written.seq%2) * markSlot
-		for torn := range markSize {
-			mixed := slices.Clone(before)
-			mixed = append(mixed, make([]byte, max(0, len(after)-len(mixed)))...)
-			copy(mixed[slot:], after[slot:slot+torn])
-			got, err := readMark(put(t, map[string][]byte{markName: mixed}))
-			if err != nil || got == nil || got.newest != n-1 && got.newest != n {
-				t.Fatalf("torn at %d: %+v, %v, want %d", torn, got, err, n-1)
-			}
-		}
-		if got, err := readMark(dir); err != nil || got.newest != n {
-			t.Errorf("%+v, %v", got, err)
-		}
-	}
-	if err := m.close(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func filling(s *Store) generation {
+func filling(s *Store) wal.Generation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.gen
@@ -359,7 +321,7 @@ func TestEveryFillingIsMarked(t *testing.T) {
 		fillings++
 		now := filesOf(t, s)
 		there, err := look(put(t, now), nil)
-		if err != nil || there.missing != nil || there.mark.gen != there.log.gen {
+		if err != nil || there.missing != nil || there.mark.Gen != there.log.Gen {
 			t.Fatalf("with the log: %+v, %v", there, err)
 		}
 		without := put(t, with(now, map[string][]byte{fileName + "-wal": nil}))
@@ -428,7 +390,7 @@ func TestOnlyTheSameStoreIsOpenedAgain(t *testing.T) {
 		{"an empty file", map[string][]byte{fileName: nil}, DatabaseMissing},
 		{"another", files(t, other.dir), DatabaseOther},
 		{"older", older, CommitsMissing},
-		{"without its log", map[string][]byte{fileName: newest[fileName], markName: newest[markName]}, LogMissing},
+		{"without its log", map[string][]byte{fileName: newest[fileName], wal.MarkName: newest[wal.MarkName]}, LogMissing},
 		{"no database", behind, DatabaseMissing},
 		{"the same", newest, ""},
 		{"the same, closed", files(t, dir), ""},

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/store/sqlite/datadir"
+	"github.com/weftrun/weft/host/store/sqlite/wal"
 )
 
 // wantOpenError expects Open to fail with one line that contains all of these texts.
@@ -60,7 +62,7 @@ func TestOpenMakesPrivateFiles(t *testing.T) {
 	}
 	wantMode(dir, 0o700)
 	wantMode(filepath.Dir(dir), 0o700)
-	for _, name := range []string{fileName, fileName + "-wal", fileName + "-shm", lockName, markName} {
+	for _, name := range []string{fileName, fileName + "-wal", fileName + "-shm", datadir.LockName, wal.MarkName} {
 		wantMode(filepath.Join(dir, name), 0o600)
 	}
 	if err := s.Close(); err != nil {
@@ -120,7 +122,7 @@ func execute(t *testing.T, dir, statement string) {
 	if _, err := db.ExecContext(t.Context(), statement); err != nil {
 		t.Fatal(err)
 	}
-	if err := removeFile(filepath.Join(dir, markName)); err != nil { // an older version made none
+	if err := os.Remove(filepath.Join(dir, wal.MarkName)); err != nil && !errors.Is(err, fs.ErrNotExist) { // an older version made none
 		t.Fatal(err)
 	}
 }
@@ -139,7 +141,7 @@ func TestDirErrors(t *testing.T) {
 		{syscall.ENOSPC, "has no space left"},
 		{syscall.EIO, "cannot be used"},
 	} {
-		err := dirError("/data", &fs.PathError{Op: "open", Path: "/data/weft.lock", Err: test.err})
+		err := datadir.Error("/data", &fs.PathError{Op: "open", Path: "/data/weft.lock", Err: test.err})
 		if !strings.Contains(err.Error(), "data directory /data "+test.want) || !errors.Is(err, test.err) {
 			t.Errorf("dirError(%v) = %q, want %q", test.err, err, test.want)
 		}

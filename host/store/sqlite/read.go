@@ -8,8 +8,8 @@ import (
 	"math"
 	"path/filepath"
 
-	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/store/record"
 )
 
 // queries are the prepared statements of the reading connections. Each statement reads
@@ -270,26 +270,8 @@ func scanRun(row scanner) (host.Run, error) {
 	if blockedCode.Valid {
 		r.Blocked = &host.Blocked{Code: blockedCode.String, Message: blockedMessage.String}
 	}
-	if waiting != nil {
-		if err := decodeWaiting(waiting, &r); err != nil {
-			unreadable(&r, "what it waits for", err)
-		}
-	}
-	if result != nil {
-		r.Result = &host.StreamEvent{}
-		if err := abi.Unmarshal(result, r.Result); err != nil {
-			unreadable(&r, "its result", err)
-		}
-	}
+	record.DecodeParts(&r, result, waiting)
 	return r, nil
-}
-
-// unreadable marks a run of which a part cannot be read. The rest of the run, and the
-// other runs of a listing, are still useful.
-func unreadable(r *host.Run, part string, err error) {
-	r.Result, r.WaitingFor, r.Kept = nil, nil, nil
-	r.Blocked = &host.Blocked{Code: host.BlockedUnreadable,
-		Message: fmt.Sprintf("the stored record is damaged: %s does not read (%v)", part, err)}
 }
 
 // pageBytes is roughly how many bytes of encoded events one call of Stream reads, so that
@@ -317,7 +299,7 @@ func (s *Store) Stream(ctx context.Context, tenant, handlerID string, after int6
 			continue // the row of a handler without events
 		}
 		bytes += len(data)
-		if events, err = decodeEvents(events, data, after); err != nil {
+		if events, err = record.DecodeEvents(events, data, after); err != nil {
 			return nil, err
 		}
 	}
@@ -328,18 +310,6 @@ func (s *Store) Stream(ctx context.Context, tenant, handlerID string, after int6
 		return nil, sql.ErrNoRows
 	}
 	return events, nil
-}
-
-// decodeEvents appends the events of a row with numbers above after.
-func decodeEvents(to []host.StreamEvent, data []byte, after int64) ([]host.StreamEvent, error) {
-	var row []host.StreamEvent
-	if err := abi.Unmarshal(data, &row); err != nil {
-		return nil, err
-	}
-	for len(row) > 0 && int64(row[0].Seq) <= after {
-		row = row[1:]
-	}
-	return append(to, row...), nil
 }
 
 // StreamEnd implements [host.Store].

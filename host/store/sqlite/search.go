@@ -13,6 +13,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/search"
+	"github.com/weftrun/weft/host/store/record"
 )
 
 // The index of the words of ended runs uses FTS5.
@@ -303,8 +304,8 @@ func (s *Store) search(ctx context.Context, q host.RunQuery, limit int) (runs []
 	if err := rows.Err(); err != nil {
 		return nil, false, err
 	}
-	slices.SortFunc(runs, func(a, b host.Run) int { return -compareStart(&a, &b) })
-	runs, beyond := cut(runs, limit)
+	slices.SortFunc(runs, func(a, b host.Run) int { return -record.CompareStart(&a, &b) })
+	runs, beyond := record.Cut(runs, limit)
 	return runs, more || beyond, nil
 }
 
@@ -316,8 +317,8 @@ func searchQuery(q host.RunQuery) (statement string, args []any) {
 	if q.Session != "" {
 		l.filter("session = ?", q.Session)
 	}
-	l.filterIn("status", distinct(q.Statuses))
-	l.filterIn("workflow", distinct(q.Workflows))
+	l.filterIn("status", record.Distinct(q.Statuses))
+	l.filterIn("workflow", record.Distinct(q.Workflows))
 	l = l.rest(q)
 	inside, first := "run_words MATCH ?", []any{matchOf(q.Tenant, q.Search)}
 	if q.AfterStarted != 0 || q.AfterHandler != "" {

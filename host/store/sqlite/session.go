@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/store/record"
 )
 
 // schema10: the creation time of a session and the time of its last entry, as far as
@@ -43,7 +44,7 @@ func (s *Store) Sessions(ctx context.Context, q host.SessionQuery) (list []host.
 	if before == 0 {
 		before = math.MaxInt64
 	}
-	rows, err := s.query.sessions.QueryContext(ctx, q.Tenant, before, page(q.Limit)+1)
+	rows, err := s.query.sessions.QueryContext(ctx, q.Tenant, before, record.Page(q.Limit)+1)
 	if err != nil {
 		return nil, false, notFound(err, "the sessions")
 	}
@@ -55,7 +56,7 @@ func (s *Store) Sessions(ctx context.Context, q host.SessionQuery) (list []host.
 		}
 		list = append(list, i)
 	}
-	list, more = cut(list, page(q.Limit))
+	list, more = record.Cut(list, record.Page(q.Limit))
 	return list, more, notFound(rows.Err(), "the sessions")
 }
 

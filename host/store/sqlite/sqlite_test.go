@@ -11,6 +11,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/store/memory"
+	"github.com/weftrun/weft/host/store/sqlite/datadir"
 	"github.com/weftrun/weft/host/store/storetest"
 )
 
@@ -37,7 +38,7 @@ func TestPeers(t *testing.T) {
 	storetest.RunPeers(t, func(t *testing.T) func() host.Store {
 		dir := t.TempDir()
 		return func() host.Store {
-			if err := os.Remove(filepath.Join(dir, lockName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := os.Remove(filepath.Join(dir, datadir.LockName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				t.Fatal(err)
 			}
 			return mustOpen(t, dir)

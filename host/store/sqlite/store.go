@@ -52,6 +52,8 @@ import (
 	_ "modernc.org/sqlite" // registers the driver
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/store/sqlite/datadir"
+	"github.com/weftrun/weft/host/store/sqlite/wal"
 )
 
 // fileName is the database's name inside the data directory.
@@ -60,6 +62,9 @@ const fileName = "weft.db"
 // readers is the size of the pool of reading connections. Reads are short, so a few
 // connections suffice. Each connection costs a page cache.
 const readers = 4
+
+// ErrInUse: another server holds the lock of the data directory.
+var ErrInUse = datadir.ErrInUse
 
 // errClosed is the error of every call after Close.
 var errClosed = errors.New("the store is closed")
@@ -90,9 +95,9 @@ type Store struct {
 	// position counts writing transactions, including those before the store was opened.
 	// gen is the generation of the log that the mark names. See look.go.
 	position     uint64
-	gen          generation
+	gen          wal.Generation
 	log          *os.File // the log, to read its head; nil: not opened yet
-	marker       *marker
+	marker       *wal.Marker
 	acknowledged Acknowledged  // nil: none
 	id           [16]byte      // of the store
 	kept         chan struct{} // closed when the mark is no longer kept
@@ -128,12 +133,12 @@ func OpenWith(dir string, o Options) (_ *Store, err error) {
 		o.AcceptLoss = false // AcceptLoss is for the start of a process
 		err = o.After.there(dir)
 	} else {
-		err = prepareDir(dir)
+		err = datadir.Prepare(dir)
 	}
 	if err != nil {
 		return nil, err
 	}
-	lock, err := lockDir(dir)
+	lock, err := datadir.Lock(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -146,12 +151,12 @@ func OpenWith(dir string, o Options) (_ *Store, err error) {
 	path := filepath.Join(dir, fileName)
 	there, err := look(dir, o.Acknowledged)
 	if err != nil {
-		return nil, dirError(dir, err)
+		return nil, datadir.Error(dir, err)
 	}
 	if err := o.accept(dir, &there); err != nil {
 		return nil, err
 	}
-	if err := createFile(dir, path); err != nil {
+	if err := datadir.Create(dir, path); err != nil {
 		return nil, err
 	}
 	ctx := context.Background()
@@ -204,7 +209,7 @@ func (s *Store) settleLog(ctx context.Context, path string) error {
 	if _, err := s.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
-	err := rewrite(path + "-wal")
+	err := datadir.Rewrite(path + "-wal")
 	_, rollbackErr := s.conn.ExecContext(ctx, "ROLLBACK")
 	return errors.Join(err, rollbackErr)
 }

@@ -1,4 +1,4 @@
-//! Conversation talks with a model, and remembers what was said in the session.
+//! Conversation talks with a model, and keeps the conversation in the session.
 
 use weft::llm::{ChatRequest, llm};
 use weft::prelude::*;
@@ -76,7 +76,7 @@ fn ask(ctx: &Context<State>, ev: AskEvent) -> Result<AnswerEvent> {
 
 #[step]
 fn remember(ctx: &Context<State>, ev: AnswerEvent) -> Result<Stop> {
-    // Both sides of the turn, or none.
+    // Both sides of the turn, or neither.
     let response = ctx.edit(|s| {
         s.messages.push(Message::of("user", ev.message.clone()));
         s.messages.push(Message::of("assistant", ev.answer.clone()));
@@ -103,7 +103,7 @@ mod tests {
     use weft::code;
     use weft::testing::Session;
 
-    /// Stands for the resource: it says how many messages it was given.
+    /// Replaces the resource: it answers with the number of messages that it received.
     fn model(_: &str, request: Value) -> Result<Value> {
         let messages = request.get("messages").and_then(Value::as_list).unwrap();
         let last = messages.last().and_then(|m| m.get("content"));
@@ -125,7 +125,7 @@ mod tests {
     fn the_turns_are_remembered() {
         let session = Session::new(&WORKFLOW).resource("llm", model);
         for turn in 1..=3 {
-            assert!(session.run(&says("fail")).is_err()); // and the turn leaves nothing
+            assert!(session.run(&says("fail")).is_err()); // a turn that fails leaves nothing
             let run = session.run(&says("hello")).unwrap();
             let want = Response {
                 response: format!("hello {}", 2 * turn),

@@ -31,7 +31,7 @@ struct Tally {
 
 #[step]
 fn fetch(ctx: &Context<Tally>, ev: StartEvent) -> Result<Stop> {
-    let asked = ctx.increment("asked", 1)?; // once, however often the request has to be made
+    let asked = ctx.increment("asked", 1)?; // once, however often the request is repeated
     let answer = ctx.http("web").send(&HttpRequest {
         method: ev.method,
         path: ev.path,
@@ -45,7 +45,7 @@ fn fetch(ctx: &Context<Tally>, ev: StartEvent) -> Result<Stop> {
     }))
 }
 
-/// How many letters a text has; a byte that is none counts as one.
+/// How many letters a text has; an invalid byte counts as one.
 fn letters(text: &Bytes) -> usize {
     let parts = text.0.utf8_chunks();
     parts
@@ -66,7 +66,7 @@ mod tests {
     use weft::code;
     use weft::testing::Session;
 
-    /// Stands for the resource.
+    /// Replaces the resource.
     fn web(method: &str, r: HttpRequest) -> Result<HttpResponse> {
         if method != "request" || r.path == "gone" {
             return Err(Error::new(code::UNAVAILABLE, "nobody is there"));

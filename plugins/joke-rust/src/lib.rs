@@ -45,7 +45,7 @@ mod tests {
     use super::*;
     use weft::testing::Session;
 
-    /// Stands for the resource: it repeats what it is asked.
+    /// Replaces the resource: it repeats the question.
     fn model(_: &str, request: Value) -> Result<Value> {
         let messages = request.get("messages").and_then(Value::as_list);
         let asked = messages.and_then(|m| m[0].get("content")).cloned();

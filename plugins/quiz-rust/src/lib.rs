@@ -192,14 +192,14 @@ impl State {
     }
 }
 
-/// Compares letter by letter, without case.
+/// Compares letter by letter, ignoring case.
 fn same_without_case(a: &str, b: &str) -> bool {
     a.chars().map(fold).eq(b.chars().map(fold))
 }
 
-/// The small letter of the capital, which is one for all that differ in case
-/// only: for s and the long s, for sigma and the final sigma. The Turkish i with
-/// and without its dot are letters of their own.
+/// Returns the same small letter for all letters that differ only in case: for s and the
+/// long s, for sigma and the final sigma. The Turkish i with and without its dot are
+/// separate letters.
 fn fold(c: char) -> char {
     let single = |list: &mut dyn Iterator<Item = char>| match (list.next(), list.next()) {
         (Some(c), None) => Some(c),
@@ -221,7 +221,7 @@ mod tests {
 
     use super::Given;
 
-    /// Makes a move; an answer of None is not an answer.
+    /// Makes a move; with None, the move has no answer.
     fn play(session: &Session, action: &str, answer: Option<&str>) -> Value {
         let fields = [("action", Some(action)), ("answer", answer)];
         let given = fields.into_iter().filter_map(|(k, v)| Some((k, v?.into())));
@@ -290,7 +290,7 @@ mod tests {
     fn an_answer_before_any_start_is_for_the_first_question() {
         let reply = play(&Session::new(&crate::WORKFLOW), "answer", Some("paris "));
         let feedback = reply.get("feedback").and_then(Value::as_str);
-        assert_eq!(feedback, Some("Wrong! Answer: Paris")); // it is not trimmed
+        assert_eq!(feedback, Some("Wrong! Answer: Paris")); // the answer is not trimmed
     }
 
     #[test]

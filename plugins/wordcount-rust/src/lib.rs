@@ -84,7 +84,7 @@ fn chunks(text: &str, n: u64) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Adds the counts of all chunks up.
+/// Adds up the counts of all chunks.
 fn summarize(all: Vec<CountedEvent>) -> Summary {
     let mut lines = 0;
     let mut top = 0;
@@ -108,7 +108,8 @@ fn summarize(all: Vec<CountedEvent>) -> Summary {
     }
 }
 
-/// Gives the words by falling counts, equal ones in alphabetical order.
+/// Returns the words by falling counts, and words with equal counts in alphabetical
+/// order.
 fn ranked(counts: HashMap<String, u64>) -> Vec<WordCount> {
     let mut list: Vec<_> = counts.into_iter().collect();
     list.sort_unstable_by(|(a, m), (b, n)| n.cmp(m).then_with(|| a.cmp(b)));

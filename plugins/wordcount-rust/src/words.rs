@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use unicode_general_category::{GeneralCategory, get_general_category};
 
-/// Counts the words of a text, lower-cased. A word is a run of letters and
+/// Counts the words of a text, in lower case. A word is a sequence of letters and
 /// apostrophes that has a letter.
 pub fn words(text: &str) -> HashMap<String, u64> {
     let mut counts = HashMap::new();
@@ -35,8 +35,8 @@ fn add(counts: &mut HashMap<String, u64>, word: &str) {
     }
 }
 
-/// Whether the character is of Unicode's category L. (`char::is_alphabetic`
-/// holds for marks and Roman numerals too.)
+/// Whether the character is in Unicode's category L. (`char::is_alphabetic` also holds
+/// for marks and Roman numerals.)
 fn is_letter(c: char) -> bool {
     use GeneralCategory::*;
     if c.is_ascii() {
@@ -48,8 +48,8 @@ fn is_letter(c: char) -> bool {
     )
 }
 
-/// The character's own lower case. Only one, U+0130, has another besides, of
-/// two characters.
+/// The character's own lower case. Only U+0130 has a second lower case, of two
+/// characters.
 fn lower(c: char) -> char {
     c.to_lowercase().next().unwrap_or(c)
 }

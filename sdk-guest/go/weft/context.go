@@ -294,7 +294,8 @@ func (inv *invocation) Error(message string, attrs ...any) { inv.Log(LevelError,
 //
 //	ctx.Info("counted", "words", n)
 //
-// A record that exceeds the host's limits on size or number is dropped.
+// A record whose attributes cannot be encoded is dropped. An attempt that logs more than
+// the limits log_lines and log_bytes allow ends with the code "limit_exceeded".
 func (inv *invocation) Log(level int, message string, attrs ...any) {
 	n := 2
 	if len(attrs) > 0 {

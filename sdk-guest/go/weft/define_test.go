@@ -181,7 +181,7 @@ func TestFaultsOfADefinition(t *testing.T) {
 	})
 }
 
-// All that is wrong is told at once, with the step that it is about.
+// All errors are reported at once, with the step that they concern.
 func TestAllFaultsOfADefinition(t *testing.T) {
 	defer func() {
 		got, _ := recover().(string)
@@ -189,7 +189,7 @@ func TestAllFaultsOfADefinition(t *testing.T) {
 - step "a": workers must be 1 to 1000
 - step "a": a step's timeout must be above 0: leave it out for none
 - step "b": string is not an event type: define a struct with a field for it
-- two types of state, tally and start: give all steps a context of the one type (weft.Untyped goes with any)`
+- two types of state, tally and start: give all steps a context of the one type (weft.Untyped fits any)`
 		if got != want {
 			t.Errorf("panics with %s\nwant        %s", got, want)
 		}

@@ -19,7 +19,7 @@ type State struct {
 	Greeted int
 }
 
-// start gives a list: every event in it is taken by a worker of its own.
+// start returns a list: every event in it is taken by a worker of its own.
 func start(_ *weft.Context[State], ev StartEvent) ([]GreetEvent, error) {
 	var list []GreetEvent
 	for _, name := range ev.Names {

@@ -8,7 +8,7 @@ import (
 	"github.com/weftrun/weft/sdk-guest/go/internal/codec"
 )
 
-// partOf gives a part of the first step of a manifest vector, encoded.
+// partOf returns a part of the first step of a manifest vector, encoded.
 func partOf(t *testing.T, name, key string) []byte {
 	t.Helper()
 	var m struct{ Steps []map[string]any }

@@ -316,7 +316,7 @@ func TestVectorsOfOutputs(t *testing.T) {
 	}
 }
 
-// stepOutput gives the output of a step that fails.
+// stepOutput returns the output of a step that fails.
 func stepOutput(t *testing.T, failure error) []byte {
 	t.Helper()
 	outer := defined

@@ -18,7 +18,7 @@ type responseEvent struct {
 	Role          string
 }
 
-// Each request that may take long is the vector of that name.
+// The requests of long calls equal the vectors of the same names.
 func TestVectorsOfLongCalls(t *testing.T) {
 	host := &recorder{}
 	withHost(t, host)

@@ -152,7 +152,7 @@ func (s *step) buildInput() error {
 		return s.addAccepted(t)
 	}
 	if !listed {
-		return errors.New("its argument may be any event: list the ones it takes, weft.Accepts(FirstEvent{}, OtherEvent{})")
+		return errors.New("its argument may be any event: list the events that it takes, weft.Accepts(FirstEvent{}, OtherEvent{})")
 	}
 	return nil
 }
@@ -210,10 +210,10 @@ func (s *step) buildOutput() error {
 		return err
 	}
 	if s.output == outputAny && len(s.emits)+len(s.emitLists) == 0 {
-		return errors.New("its result may be any event: list the ones it gives, weft.Emits(FirstEvent{}, OtherEvent{})")
+		return errors.New("its result may be any event: list the events that it returns, weft.Emits(FirstEvent{}, OtherEvent{})")
 	}
 	if s.output == outputListAny && len(s.emitLists) == 0 {
-		return errors.New("its result is a list of any events: list the ones in it, weft.Emits([]FirstEvent{}, []OtherEvent{})")
+		return errors.New("its result is a list of any events: list the events in it, weft.Emits([]FirstEvent{}, []OtherEvent{})")
 	}
 	return nil
 }

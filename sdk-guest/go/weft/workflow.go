@@ -89,7 +89,7 @@ func (w *workflow) useState(t reflect.Type) {
 	case untyped(t) || w.state == t:
 	case w.state != nil:
 		w.note(errors.New("two types of state, " + typeName(w.state) + " and " + typeName(t) +
-			": give all steps a context of the one type (weft.Untyped goes with any)"))
+			": give all steps a context of the one type (weft.Untyped fits any)"))
 	case t.Kind() != reflect.Struct:
 		w.note(errors.New(typeName(t) + " cannot be the state's type: use a struct, or weft.Untyped"))
 	default:

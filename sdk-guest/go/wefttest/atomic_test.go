@@ -10,7 +10,7 @@ import (
 	"github.com/weftrun/weft/sdk-guest/go/wefttest"
 )
 
-// What an atomic step does shows when it succeeds, or not at all.
+// The effects of an atomic step become visible when it succeeds, or not at all.
 func TestAtomic(t *testing.T) {
 	boom := errors.New("boom")
 	define(t,

@@ -12,7 +12,7 @@ import (
 	"github.com/weftrun/weft/sdk-guest/go/wefttest"
 )
 
-// inStep runs do as the one step of a workflow and gives the run.
+// inStep runs do as the only step of a workflow and returns the run.
 func inStep[S any](t *testing.T, do func(*Context[S]) (any, error), options ...StepOption) (*wefttest.Session, *wefttest.Run, error) {
 	t.Helper()
 	session := define(t, Step("only", func(ctx *Context[S], _ start) (Stop, error) {

@@ -8,8 +8,8 @@ import (
 	"github.com/weftrun/weft/sdk-guest/go/wefttest"
 )
 
-// define makes the test's workflow the process's one, and gives a session of
-// it.
+// define defines the test's workflow as the workflow of the process, and returns a
+// session of it.
 func define(t *testing.T, options ...Option) *wefttest.Session {
 	t.Helper()
 	t.Cleanup(boundary.Aside())

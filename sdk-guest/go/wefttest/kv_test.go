@@ -14,7 +14,7 @@ type countEvent struct {
 	Page string
 }
 
-// What a step keeps is there for the next session, and for the test.
+// The next session and the test see the values that a step has kept.
 func TestKV(t *testing.T) {
 	var shelf wefttest.Values
 	session := func() *wefttest.Session {
@@ -23,7 +23,7 @@ func TestKV(t *testing.T) {
 			weft.Step("count", func(ctx *weft.Context[weft.Untyped], ev countEvent) (weft.Stop, error) {
 				kv := ctx.KV("shelf")
 				n, err := weft.UpdateKey(kv, ev.Page, func(n *int64) error {
-					if *n == 1 { // somebody else is between
+					if *n == 1 { // another run writes in between
 						if _, err := kv.Increment(ev.Page, 10); err != nil {
 							return err
 						}

@@ -16,8 +16,8 @@ type human struct {
 	Text string
 }
 
-// Attempts follow each other at the times that the policy says, on the session's
-// clock, and what was collected and answered before is not asked for again.
+// Attempts follow each other at the times of the policy, by the session's clock. A retry
+// does not repeat earlier collects and answered waits.
 func TestRetriesTakeTheirTime(t *testing.T) {
 	var at []time.Duration
 	session := define(t, Step("try", func(ctx *untypedContext, _ start) (Stop, error) {

@@ -18,13 +18,13 @@ package main
 
 func main() {}
 
-// answer is what a host call gave.
+// answer is the answer of a host call.
 type answer struct {
 	status   uint32
 	response []byte
 }
 
-// play does what the input says, and gives the output and the code.
+// play does what the input says, and returns the output and the code.
 func play(input []byte) ([]byte, int32) {
 	ops := operations(input)
 	var answers []answer
@@ -95,7 +95,7 @@ func report(answers []answer) []byte {
 	return b
 }
 
-// code is what the step returns with an output: its first item.
+// code returns the code for an output: its first item.
 func code(output []byte) int32 {
 	if length(&output) > 0 && len(output) > 0 && output[0] == 1 {
 		return 1

@@ -74,7 +74,7 @@ impl Field {
         Ok(field)
     }
 
-    /// Refuses what only a field with a name can have.
+    /// Refuses options that only a named field can have.
     pub fn only_name(&self, span: Span) -> Result<()> {
         if self.default.is_some()
             || self.min.is_some()

@@ -34,7 +34,7 @@ pub fn expand(input: &DeriveInput) -> Expansion {
     }
 }
 
-/// Refuses types with parameters, whose name or shape would not be one.
+/// Refuses types with parameters, because they would not have one name and one shape.
 pub fn plain(input: &DeriveInput) -> Result<(), Error> {
     if input.generics.params.is_empty() {
         return Ok(());
@@ -104,7 +104,7 @@ impl Field {
         self.options.default.as_ref().map(Fallback::expression)
     }
 
-    /// The type as which it is read: null stands for an absent one.
+    /// The type that is read; null stands for an absent value.
     fn read_as(&self) -> TokenStream {
         let ty = &self.ty;
         match self.options.default {
@@ -113,7 +113,7 @@ impl Field {
         }
     }
 
-    /// `field: value`, from what was read.
+    /// `field: value`, from the variable that was read.
     fn build(&self, index: usize) -> TokenStream {
         let (ident, key, variable) = (&self.ident, &self.key, Self::variable(index));
         let value = if self.options.extra {
@@ -138,7 +138,7 @@ impl Field {
         }
     }
 
-    /// The statement that adds it to a schema.
+    /// The statement that adds the field to a schema.
     fn schema(&self) -> TokenStream {
         let (ty, key) = (&self.ty, &self.key);
         let start = if self.options.any {
@@ -164,7 +164,7 @@ impl Field {
     }
 }
 
-/// All impls of a struct that is a map. `build` makes it from variables.
+/// All impls for a struct that is a map. `build` makes the struct from variables.
 fn write_map(name: &Ident, all: &[Field], build: &TokenStream) -> TokenStream {
     let text = name.to_string();
     let serialize = serialize_map(&text, all);
@@ -201,7 +201,7 @@ fn write_map(name: &Ident, all: &[Field], build: &TokenStream) -> TokenStream {
     }
 }
 
-/// The fields with a key, and their places in `all`.
+/// The fields that have a key, and their places in `all`.
 fn fields(all: &[Field]) -> impl Iterator<Item = (usize, &Field)> {
     all.iter().enumerate().filter(|(_, f)| !f.options.extra)
 }
@@ -297,7 +297,7 @@ fn visit_map(text: &str, name: &Ident, all: &[Field], build: &TokenStream) -> To
     }
 }
 
-/// A struct that is a list, or with a single field that field.
+/// A struct that is a list, or for a single field the field itself.
 fn tuple(name: &Ident, fields: &FieldsUnnamed) -> Expansion {
     let mut types = Vec::new();
     for field in &fields.unnamed {

@@ -125,7 +125,7 @@ const OPTIONS: [&str; 12] = [
     "accept_subtypes",
 ];
 
-/// The option of a name.
+/// The option with a name.
 pub fn known(key: &Ident, options: &[&'static str]) -> syn::Result<&'static str> {
     options.iter().find(|o| key == **o).copied().ok_or_else(|| {
         let all = options.join(", ");
@@ -136,7 +136,7 @@ pub fn known(key: &Ident, options: &[&'static str]) -> syn::Result<&'static str>
     })
 }
 
-/// Goes on to the next option.
+/// Continues with the next option.
 fn next(seen: &mut Vec<Ident>, key: Ident, input: ParseStream) -> syn::Result<()> {
     seen.push(key);
     if !input.is_empty() {
@@ -145,7 +145,7 @@ fn next(seen: &mut Vec<Ident>, key: Ident, input: ParseStream) -> syn::Result<()
     Ok(())
 }
 
-/// The value of an option that is a word by itself, or `= true`.
+/// The value of an option that is a word on its own, or `= true`.
 pub fn is_set(input: ParseStream) -> syn::Result<bool> {
     if !input.peek(Token![=]) {
         return Ok(true);
@@ -183,7 +183,7 @@ pub fn expand(options: &Options, function: &ItemFn) -> Expansion {
     let output = quote_spanned!(gives.span()=> <<#gives as ::weft::__private::Returns>::Output as ::weft::Output>::DECL);
     let settings = options.settings();
     let extras = options.extras(&input);
-    // A name of the macro's own: the function may be called `start`.
+    // A name in the macro's own scope, because the function may be called `start`.
     let start = Ident::new("start", Span::mixed_site());
     let run = if options.accept_subtypes {
         quote!(::weft::__private::run(::weft::__private::rename_trigger(#start)?, #ident))
@@ -193,8 +193,8 @@ pub fn expand(options: &Options, function: &ItemFn) -> Expansion {
     Ok(quote! {
         #function
 
-        // A type of the function's name: the two do not meet, and whoever
-        // imports the one has the other.
+        // A type with the function's name. Types and functions have separate name spaces, and
+        // importing the function also imports the type.
         #[doc(hidden)]
         #[allow(non_camel_case_types)]
         #visibility enum #ident {}
@@ -237,7 +237,7 @@ impl Options {
         settings
     }
 
-    /// The field of the declaration that says what few steps have.
+    /// The field of the declaration for rarely used options.
     fn extras(&self, input: &TokenStream) -> Option<TokenStream> {
         let mut fields = TokenStream::new();
         if let Some(retry) = &self.retry {
@@ -279,7 +279,7 @@ impl Options {
         })
     }
 
-    /// The option that is a word by itself.
+    /// The option that is a word on its own.
     fn flag(&mut self, key: &Ident) -> Option<&mut bool> {
         if key == "atomic" {
             Some(&mut self.atomic)
@@ -290,7 +290,7 @@ impl Options {
         }
     }
 
-    /// Refuses what does not go together.
+    /// Refuses options that cannot be combined.
     fn check(&self) -> syn::Result<()> {
         if let (true, Some(first)) = (self.atomic, self.waits.first()) {
             return Err(Error::new(
@@ -327,7 +327,7 @@ impl Catches {
     }
 }
 
-/// The context's type, without its reference, and the event's.
+/// The type of the context, without its reference, and the type of the event.
 fn arguments(function: &ItemFn) -> Result<(&Type, &Type), Error> {
     let signature = &function.sig;
     if let Some(word) = &signature.asyncness {

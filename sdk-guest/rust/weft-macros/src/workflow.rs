@@ -9,7 +9,7 @@ use syn::{Error, Expr, Ident, LitStr, Path, Token, Type};
 
 use crate::{Expansion, step};
 
-/// What `workflow!` was given.
+/// The arguments of `workflow!`.
 pub struct Declaration {
     name: LitStr,
     steps: Vec<Path>,
@@ -139,7 +139,7 @@ pub fn expand(declaration: &Declaration) -> Expansion {
     })
 }
 
-/// The resources are expressions of the crate's module of that name.
+/// The resources are expressions of the crate's module `resource`.
 fn resources(list: &[Expr]) -> Option<TokenStream> {
     let first = list.first()?;
     Some(quote_spanned! {first.span()=>
@@ -154,7 +154,7 @@ fn resources(list: &[Expr]) -> Option<TokenStream> {
     })
 }
 
-/// `none` is written so, as a word; anything else is a duration.
+/// `none` is a word without quotes; anything else is a duration.
 fn timeout(value: &Expr) -> TokenStream {
     if let Expr::Path(path) = value
         && path.path.is_ident("none")
@@ -164,8 +164,8 @@ fn timeout(value: &Expr) -> TokenStream {
     quote_spanned!(value.span()=> .timeout(#value))
 }
 
-/// The functions that the host calls. They are there in a guest only, so that
-/// native builds link without a host.
+/// The functions that the host calls. Only a guest has them, so that native builds link without a
+/// host.
 fn exports() -> TokenStream {
     quote! {
         #[cfg(target_arch = "wasm32")]

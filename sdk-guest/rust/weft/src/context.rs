@@ -29,7 +29,7 @@ pub(crate) struct Invocation {
     steps: &'static [StepDecl],
     input: Vec<u8>,
     trigger: Range<usize>,
-    /// The trigger as the host gave it, if its events were renamed.
+    /// The trigger as the host sent it, if its events were renamed.
     given: Vec<u8>,
 }
 
@@ -44,7 +44,7 @@ impl Invocation {
         }
     }
 
-    /// What follows the trigger: the run's data and the step's configuration.
+    /// The data after the trigger: the run's data and the step's configuration.
     fn tail(&self) -> Decoder<'_> {
         Decoder::new(&self.input[self.trigger.end..])
     }
@@ -73,7 +73,7 @@ impl Invocation {
         .map(drop)
     }
 
-    /// Events that are taken as certain types, with the names of these types.
+    /// Renames events to the types that the step accepts, if it has `accept_subtypes`.
     pub(crate) fn renamed(
         &self,
         shape: Shape,
@@ -387,8 +387,9 @@ impl<S> Context<S> {
         self.log(Level::Error, message, &[]);
     }
 
-    /// Writes a log record with attributes. A record that exceeds the host's limits on
-    /// size or number is dropped.
+    /// Writes a log record with attributes. A record whose attributes cannot be encoded is
+    /// dropped. An attempt that logs more than the limits `log_lines` and `log_bytes` allow
+    /// ends with the code `limit_exceeded`.
     ///
     /// ```
     /// # use weft::prelude::*;
@@ -432,7 +433,7 @@ fn event_request<E: Event>(n: usize, event: &E, what: &str) -> Result<Encoder> {
     Ok(request)
 }
 
-/// A request with a path, and a value if there is one.
+/// A request with a path, and optionally a value.
 pub(crate) fn path_request<T: Serialize + ?Sized>(
     path: &str,
     value: Option<&T>,

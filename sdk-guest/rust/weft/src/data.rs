@@ -37,7 +37,7 @@ pub trait Data: Serialize + DeserializeOwned {
     }
 }
 
-/// The types whose schema is being made. A recursive occurrence of a type is left open.
+/// The types whose schema is being made. The schema of a recursive occurrence is open.
 #[derive(Default)]
 pub struct Open {
     types: Vec<TypeId>,

@@ -85,7 +85,7 @@ impl Error {
     /// Attaches a value for the code that handles the failure.
     #[must_use]
     pub fn with_data<T: Serialize + ?Sized>(mut self, data: &T) -> Self {
-        // Report why there is no data, rather than fail again.
+        // Report why the data is missing instead of failing again.
         let data = Raw::of(data).or_else(|e| Raw::of(e.message()));
         self.0.data = data.ok();
         self

@@ -1,5 +1,5 @@
-//! The crate against the golden vectors of the ABI, which it shares with the
-//! host: `testdata/abi` of the project.
+//! Tests of the crate with the golden vectors of the ABI, which the host uses, too:
+//! `testdata/abi` of the project.
 
 mod long;
 mod manifest;
@@ -31,7 +31,7 @@ fn vector(name: &str) -> Vec<u8> {
     fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// The names of all vectors in a folder of them.
+/// The names of all vectors in a folder.
 fn names(folder: &Path) -> Vec<String> {
     let files = fs::read_dir(folder).expect("the vectors' folder");
     let paths = files.map(|f| f.expect("a file").path());
@@ -61,7 +61,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
-/// Every vector is plain data, which comes back byte for byte.
+/// Every vector is plain data, and is encoded again to the same bytes.
 #[test]
 fn vectors_as_data() {
     for name in names(&folder()) {
@@ -76,7 +76,7 @@ fn vectors_as_data() {
     }
 }
 
-/// What is not a value is refused, whether it is read or only stepped over.
+/// Invalid data is refused, whether it is read or only skipped.
 #[test]
 fn invalid_values() {
     let folder = folder().join("invalid");
@@ -117,7 +117,7 @@ fn milk() -> ItemEvent {
     }
 }
 
-/// Keeps what it is asked, and answers with a fixed response.
+/// Records the calls, and answers with a fixed response.
 #[derive(Default)]
 struct Recorder {
     calls: RefCell<Vec<(String, Vec<u8>)>>,
@@ -175,7 +175,7 @@ fn context(collect: &str) -> Context {
     Context::new(Invocation::new(start, end))
 }
 
-/// The first call that is made in answer to `response`.
+/// The first call that is made with the answer `response`.
 fn first_call(response: &[u8], make: impl FnOnce()) -> (String, Vec<u8>) {
     let host = Rc::new(Recorder {
         response: response.into(),
@@ -185,8 +185,7 @@ fn first_call(response: &[u8], make: impl FnOnce()) -> (String, Vec<u8>) {
     host.calls.take().into_iter().next().expect("a call")
 }
 
-/// Checks that a request of the SDK, answered by null, is the vector of the
-/// name.
+/// Checks that a request of the SDK, answered with null, equals the vector with the name.
 fn request(name: &str, make: impl FnOnce(&Context)) {
     answered(&[0xf6], name, make);
 }
@@ -198,7 +197,7 @@ fn answered(response: &[u8], name: &str, make: impl FnOnce(&Context)) {
     same(name, &request);
 }
 
-/// Checks that a request of the SDK, answered by null, is this one.
+/// Checks that a request of the SDK, answered with null, equals `want`.
 fn requested(want: &[u8], call: &str, make: impl FnOnce(&Context)) {
     let context = context("collect_events-minimal");
     let (name, request) = first_call(&[0xf6], || make(&context));
@@ -264,7 +263,7 @@ fn all_ops(batch: Batch) -> Batch {
         .clear()
 }
 
-/// The calls after the first, which opens an edit of this value.
+/// The calls after the first, which opens an edit of the given value.
 fn edit(value: &[u8], change: impl FnOnce(&mut Value) -> Result<()>) -> (String, Vec<u8>) {
     let context = context("collect_events-minimal");
     let host = Rc::new(Recorder {
@@ -326,7 +325,7 @@ fn requests_of_time_chance_and_log() {
     });
 }
 
-/// The step of the vectors: keeps what it is given.
+/// The step of the vectors: records its input.
 fn seen(encoder: &mut Encoder, ctx: &Context, step: &str, trigger: &[u8], config: bool) {
     let run = ctx.run();
     encoder.array(if config { 4 } else { 3 });
@@ -350,7 +349,7 @@ fn seen(encoder: &mut Encoder, ctx: &Context, step: &str, trigger: &[u8], config
     }
 }
 
-/// Reads a step's input, and makes it anew of what was read.
+/// Reads a step's input, and encodes it again.
 fn input<E: Input>(name: &str, again: impl FnOnce(E, &mut Encoder)) {
     let input = vector(name);
     let mut decoder = Decoder::new(&input);
@@ -374,7 +373,7 @@ fn input<E: Input>(name: &str, again: impl FnOnce(E, &mut Encoder)) {
     same(name, &encoder.into_bytes());
 }
 
-/// Writes an event with the id that the vectors have.
+/// Writes an event with the id of the vectors.
 fn with_id<E: Event>(event: &E, id: u64, encoder: &mut Encoder) {
     encoder.array(3);
     encoder.text(E::TYPE.name());
@@ -435,7 +434,7 @@ fn errors() {
     same("error-full", &encoder.into_bytes());
 }
 
-/// Writes what a step gave.
+/// Writes the output of a step.
 fn output<T: Output>(name: &str, output: &T) {
     let mut encoder = Encoder::new();
     encoder.array(2);

@@ -1,4 +1,4 @@
-//! What a guest prints: its own lines, and the message of a panic.
+//! Printed lines, and the message of a panic.
 
 use std::fmt;
 
@@ -20,9 +20,9 @@ macro_rules! println {
     ($($argument:tt)+) => { $crate::__private::print(::core::format_args!($($argument)+)) };
 }
 
-/// Prints a panic's message before the panic ends in a trap: the host shows the end of
-/// what a trapped guest printed. The hook is set from the description on, and so in the
-/// image that every invocation starts from.
+/// Prints a panic's message before the panic ends in a trap: the host shows the end of the output
+/// of a guest that trapped. The hook is set when the plugin is described, so it is in the image
+/// that every invocation starts from.
 #[cfg(target_arch = "wasm32")]
 pub fn install() {
     use std::sync::atomic::{AtomicBool, Ordering};

@@ -329,7 +329,7 @@ impl Output for () {
     }
 }
 
-/// An invocation's input, of which only the step's name has been read.
+/// An invocation's input. So far only the step's name has been read.
 #[doc(hidden)]
 pub struct Start {
     pub(crate) decl: &'static StepDecl,
@@ -338,7 +338,7 @@ pub struct Start {
     pub(crate) input: Vec<u8>,
     /// Where the trigger begins.
     pub(crate) trigger: usize,
-    /// The trigger as the host gave it, if its events were renamed.
+    /// The trigger as the host sent it, if its events were renamed.
     pub(crate) given: Vec<u8>,
 }
 

@@ -1,13 +1,13 @@
-//! Events taken as the types that they extend, by steps with `accept_subtypes`. Before an
-//! event is read, it is renamed to the type as which the step takes it. Only a plugin
-//! with such a step contains this code.
+//! Steps with `accept_subtypes` take events as the types that they extend. Before such an event is
+//! read, it is renamed to the type that the step accepts. Only a plugin with such a step contains
+//! this code.
 
 use crate::cbor::{self, Decoder, Encoder};
 use crate::error::Result;
 use crate::event::EventType;
 use crate::step::{Shape, Start, StepDecl};
 
-/// Renames events to the types as which they are taken.
+/// Renames events to the types that the step accepts.
 pub type Rename = fn(
     steps: &'static [StepDecl],
     shape: Shape,
@@ -68,9 +68,9 @@ fn event(
     Ok(())
 }
 
-/// The name of the type as which an event is taken: its own type, or the nearest type
-/// that it extends. The plugin may not know an event from another plugin of the workflow;
-/// such an event is taken as the only type that the step accepts.
+/// The name of the type as which an event is taken: its own type, or the nearest type that it
+/// extends. The plugin may not know an event from another plugin of the workflow; such an event is
+/// taken as the only type that the step accepts.
 fn taken_as(
     steps: &'static [StepDecl],
     types: &[&'static EventType],

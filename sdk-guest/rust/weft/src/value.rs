@@ -45,7 +45,7 @@ pub enum Value {
 impl Value {
     /// Makes a map of entries.
     pub fn map<K: Into<String>>(entries: impl IntoIterator<Item = (K, Value)>) -> Self {
-        // One by one: collecting the entries would add a sort to the guest.
+        // Insert the entries one by one: collecting them would add a sort to the guest.
         let mut map = BTreeMap::new();
         for (key, value) in entries {
             map.insert(key.into(), value);

@@ -1,8 +1,7 @@
-//! The imports of the ABI, as safe functions: the only unsafe code of the
-//! crate. A native build has no host; there they go to what [`native::with`]
-//! put in place for the thread.
+//! The imports of the ABI as safe functions. This is the only unsafe code of the crate. A native
+//! build has no host: its calls go to the host that [`native::with`] sets for the thread.
 //!
-//! The module must not know what any message means.
+//! The module does not depend on the meaning of messages.
 
 #[cfg(target_arch = "wasm32")]
 #[allow(unsafe_code)]
@@ -15,5 +14,5 @@ pub mod native;
 #[cfg(not(target_arch = "wasm32"))]
 pub use native::*;
 
-/// A host call's answer: a status, 0 for ok, and the response.
+/// The answer of a host call: a status, 0 for ok, and the response.
 pub type Answer = (u32, Vec<u8>);

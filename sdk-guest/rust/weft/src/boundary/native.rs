@@ -1,4 +1,4 @@
-//! The imports in a native build: a host of the thread, put in place by a test.
+//! The imports in a native build: a test sets a host for the thread.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -7,13 +7,13 @@ use super::Answer;
 
 /// A host of one invocation, or of one description.
 pub trait Host {
-    /// Answers the import of that name.
+    /// Answers a call of the import with this name.
     fn call(&self, name: &str, request: &[u8]) -> Answer;
     /// The invocation's input.
     fn input(&self) -> Vec<u8>;
-    /// Takes the result, or the manifest.
+    /// Receives the result, or the manifest.
     fn output(&self, output: &[u8]);
-    /// Takes a line that was printed.
+    /// Receives a printed line.
     fn print(&self, line: &str);
 }
 
@@ -21,7 +21,7 @@ thread_local! {
     static HOST: RefCell<Option<Rc<dyn Host>>> = const { RefCell::new(None) };
 }
 
-/// Runs something with a host in place, and puts back the one before it.
+/// Calls a function with a host, and then restores the previous host.
 pub fn with<T>(host: Rc<dyn Host>, run: impl FnOnce() -> T) -> T {
     struct Restore(Option<Rc<dyn Host>>);
     impl Drop for Restore {

@@ -1,9 +1,9 @@
-//! The imports as a WebAssembly module has them.
+//! The imports in a WebAssembly module.
 
 use super::Answer;
 
-/// Declares a host call, and a safe function for it. There is one for each, and
-/// not one for all, so that what a plugin does not use is not in its imports.
+/// Declares a host call, and a safe function for it. Every call has its own function, so that a
+/// plugin imports only the calls that it uses.
 macro_rules! calls {
     ($($(#[$doc:meta])* $name:ident;)*) => {$(
         $(#[$doc])*
@@ -64,7 +64,7 @@ mod host {
         pub fn fd_write(fd: u32, vectors: *const Vector, n: usize, written: *mut usize) -> u32;
     }
 
-    /// A part of what is written.
+    /// A part of the written text.
     #[repr(C)]
     pub struct Vector {
         pub src: *const u8,
@@ -72,7 +72,7 @@ mod host {
     }
 }
 
-/// Takes a host call's result apart and fetches the response.
+/// Splits the result of a host call and fetches the response.
 fn answer(packed: u64) -> Answer {
     let status = (packed >> 32) as u32;
     let response = fetch(packed as u32 as usize, |dst, len| {
@@ -90,7 +90,7 @@ pub fn input(len: usize) -> Vec<u8> {
     })
 }
 
-/// Lets `copy` fill a vector of len bytes.
+/// Calls `copy` to fill a vector of len bytes.
 fn fetch(len: usize, copy: impl FnOnce(*mut u8, usize)) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(len);
     if len > 0 {

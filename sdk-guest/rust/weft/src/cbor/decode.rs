@@ -13,26 +13,26 @@ use super::{
     NULL, SINGLE, TEXT, TRUE, UINT,
 };
 
-/// Reads items one after the other. Hostile data give an error, never a panic,
-/// and no more memory is asked for than the data can fill.
+/// Reads items one after the other. Hostile data cause an error, never a panic. The decoder never
+/// allocates more memory than the data can fill.
 pub struct Decoder<'de> {
     data: &'de [u8],
     offset: usize,
     depth: usize,
     limit: usize,
-    /// The value that was asked to be ignored last.
+    /// The value that was ignored last.
     ignored: Range<usize>,
-    /// Undeclared entries of the outermost map, if they are to be kept.
+    /// Undeclared entries of the outermost map, if the caller keeps them.
     rest: Option<Vec<(Range<usize>, Range<usize>)>>,
 }
 
 impl<'de> Decoder<'de> {
-    /// Reads from data, values of at most [`MAX_DEPTH`].
+    /// Reads data with values of at most [`MAX_DEPTH`].
     pub fn new(data: &'de [u8]) -> Self {
         Self::with_limit(data, MAX_DEPTH)
     }
 
-    /// Reads from data, values of at most this depth.
+    /// Reads data with values of at most this depth.
     pub fn with_limit(data: &'de [u8], limit: usize) -> Self {
         Decoder {
             data,
@@ -49,12 +49,12 @@ impl<'de> Decoder<'de> {
         self.offset
     }
 
-    /// Whether all was read.
+    /// Whether all data was read.
     pub fn is_at_end(&self) -> bool {
         self.offset == self.data.len()
     }
 
-    /// Fails if anything is left.
+    /// Fails if data is left.
     pub fn end(&self) -> Result<(), Error> {
         if self.is_at_end() {
             return Ok(());
@@ -78,13 +78,12 @@ impl<'de> Decoder<'de> {
         }
     }
 
-    /// The next item's initial byte; at the end one that no item has.
+    /// The next item's initial byte; at the end, a byte that no item has.
     fn peek(&self) -> u8 {
         self.data.get(self.offset).copied().unwrap_or(0xff)
     }
 
-    /// Reads an item's head: its major type and argument. The item's offset is
-    /// kept if that fails.
+    /// Reads an item's head: its major type and argument. The offset does not change if that fails.
     fn head(&mut self) -> Result<(u8, u64), Error> {
         let Some(&initial) = self.data.get(self.offset) else {
             return Err(self.fault("the data end too early"));
@@ -104,7 +103,7 @@ impl<'de> Decoder<'de> {
         Ok((initial >> 5, if n == 0 { info.into() } else { arg }))
     }
 
-    /// Reads a head whose argument counts what follows.
+    /// Reads a head whose argument counts the following items.
     fn count(&mut self, major: u8, what: &str) -> Result<usize, Error> {
         if self.peek() >> 5 != major {
             return Err(self.expected(what));
@@ -114,7 +113,7 @@ impl<'de> Decoder<'de> {
         self.fits(start, n)
     }
 
-    /// Checks a count of what has at least one byte each.
+    /// Checks a count of items with at least one byte each.
     fn fits(&self, start: usize, n: u64) -> Result<usize, Error> {
         let left = self.data.len() - self.offset;
         match usize::try_from(n) {
@@ -165,13 +164,12 @@ impl<'de> Decoder<'de> {
         is
     }
 
-    /// Reads a value of a type that has serde's traits.
+    /// Reads a value of a type that implements serde's traits.
     pub fn value<T: Deserialize<'de>>(&mut self) -> Result<T, Error> {
         T::deserialize(self)
     }
 
-    /// Reads a map to a value, and keeps the entries that its type does not
-    /// declare.
+    /// Reads a map into a value, and keeps the entries that the value's type does not declare.
     pub fn open_value<T: DeserializeOwned>(mut self) -> Result<(T, Rest<'de>), Error> {
         self.rest = Some(Vec::new());
         let value = T::deserialize(&mut self)?;
@@ -186,7 +184,7 @@ impl<'de> Decoder<'de> {
         ))
     }
 
-    /// Reads one item and gives its bytes.
+    /// Reads one item and returns its bytes.
     pub fn raw(&mut self) -> Result<&'de [u8], Error> {
         let start = self.offset;
         self.skip()?;
@@ -249,14 +247,14 @@ impl<'de> Decoder<'de> {
     }
 }
 
-/// What the outermost map of a value had beyond its type's keys.
+/// The entries of the outermost map of a value that its type does not declare.
 pub struct Rest<'de> {
     data: &'de [u8],
     entries: Vec<(Range<usize>, Range<usize>)>,
 }
 
 impl Rest<'_> {
-    /// Adds the entries to an encoded map that has none of these keys.
+    /// Adds the entries to an encoded map, which has none of their keys.
     pub fn merge_into(&self, map: Vec<u8>) -> Result<Vec<u8>, Error> {
         if self.entries.is_empty() {
             return Ok(map);

@@ -24,12 +24,12 @@ impl Default for Encoder {
 }
 
 impl Encoder {
-    /// An encoder that has nothing yet, for values of at most [`MAX_DEPTH`].
+    /// An empty encoder for values of at most [`MAX_DEPTH`].
     pub fn new() -> Self {
         Self::with_limit(MAX_DEPTH)
     }
 
-    /// An encoder for values of at most this depth.
+    /// An empty encoder for values of at most this depth.
     pub fn with_limit(limit: usize) -> Self {
         Encoder {
             out: Vec::new(),
@@ -38,7 +38,7 @@ impl Encoder {
         }
     }
 
-    /// What was encoded.
+    /// The encoded items.
     pub fn into_bytes(self) -> Vec<u8> {
         self.out
     }
@@ -48,13 +48,13 @@ impl Encoder {
         value.serialize(self)
     }
 
-    /// Writes the head of a list of n items, which are to follow.
+    /// Writes the head of a list of n items. The caller then writes the items.
     pub fn array(&mut self, n: usize) {
         self.head(ARRAY, n as u64);
     }
 
-    /// Writes the head of a map of n entries, which are to follow in the order
-    /// of their keys.
+    /// Writes the head of a map of n entries. The caller then writes the entries in the order of
+    /// their keys.
     pub fn map(&mut self, n: usize) {
         self.head(MAP, n as u64);
     }
@@ -89,7 +89,7 @@ impl Encoder {
         self.out.push(NULL);
     }
 
-    /// Writes an item that is encoded already.
+    /// Writes an encoded item.
     pub fn raw(&mut self, item: &[u8]) {
         self.out.extend_from_slice(item);
     }
@@ -126,7 +126,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// Begins a list or map: its head and where what follows begins.
+    /// Begins a list or map: writes its head and notes where its content begins.
     fn open(&mut self, major: u8, len: Option<usize>) -> Result<Open<'_>, Error> {
         if self.depth >= self.limit {
             return Err(Error::new(format!(
@@ -158,7 +158,7 @@ impl Encoder {
     }
 }
 
-/// An item's head in its shortest form.
+/// The shortest head of an item.
 fn head(major: u8, arg: u64) -> ([u8; 9], usize) {
     let mut head = [0; 9];
     let (info, n) = match arg {
@@ -173,7 +173,7 @@ fn head(major: u8, arg: u64) -> ([u8; 9], usize) {
     (head, 1 + n)
 }
 
-/// The half-precision bits of a finite float, if it has any without loss.
+/// The half-precision bits of a finite float, if they represent it exactly.
 fn to_half(v: f32) -> Option<u16> {
     let bits = v.to_bits();
     let sign = (bits >> 16) as u16 & 0x8000;
@@ -195,7 +195,7 @@ fn to_half(v: f32) -> Option<u16> {
     }
 }
 
-/// A list or map under way.
+/// A list or map that is being written.
 pub struct Open<'a> {
     encoder: &'a mut Encoder,
     major: u8,
@@ -220,7 +220,7 @@ impl Open<'_> {
         self.key_written(start)
     }
 
-    /// Looks at the key that was written from `start` on.
+    /// Checks the key that was written from `start` on.
     fn key_written(&mut self, start: usize) -> Result<(), Error> {
         let out = &self.encoder.out;
         if out[start] >> 5 != TEXT {

@@ -13,7 +13,7 @@ struct Entry<'a> {
 }
 
 impl<'a> Entries<'a> {
-    /// Reads n entries that stand one after the other.
+    /// Reads n consecutive entries.
     pub fn read(data: &'a [u8], n: usize) -> Result<Self, Error> {
         let mut decoder = Decoder::new(data);
         let mut list = Vec::with_capacity(n);
@@ -29,15 +29,14 @@ impl<'a> Entries<'a> {
         Ok(Entries { list })
     }
 
-    /// Adds an entry, unless its key is there.
+    /// Adds an entry, unless its key exists.
     pub fn add(&mut self, key: &'a [u8], whole: &'a [u8]) {
         if self.list.iter().all(|e| e.key != key) {
             self.list.push(Entry { key, whole });
         }
     }
 
-    /// Puts the entries in the order of their keys; each key must be there
-    /// once.
+    /// Sorts the entries by their keys; each key must occur once.
     pub fn sort(&mut self) -> Result<(), Error> {
         self.list.sort_unstable_by(|a, b| a.key.cmp(b.key));
         for pair in self.list.windows(2) {

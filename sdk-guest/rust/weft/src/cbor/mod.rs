@@ -1,14 +1,13 @@
-//! The CBOR of the ABI, as a serde format: text-keyed maps, lists, text, bytes,
-//! integers, finite floats, bools and null.
+//! The CBOR of the ABI, as a serde format: text-keyed maps, lists, text, bytes, integers, finite
+//! floats, bools and null.
 //!
-//! The encoder writes Core Deterministic Encoding (RFC 8949, 4.2.1): shortest
-//! heads and floats, map keys in the order of their encodings. The decoder
-//! refuses what is not plain data: tags, indefinite lengths, other simple
-//! values, NaN and the infinities, text that is not UTF-8, keys that are there
-//! twice, values that nest too deep. It reads a whole float into an integer
-//! and an integer into a float, as JSON Schema counts them.
+//! The encoder writes Core Deterministic Encoding (RFC 8949, 4.2.1): shortest heads and floats, map
+//! keys in the order of their encodings. The decoder refuses everything that is not plain data:
+//! tags, indefinite lengths, other simple values, NaN and the infinities, text that is not UTF-8,
+//! duplicate keys, values that nest too deep. It reads a whole float into an integer and an integer
+//! into a float, like JSON Schema.
 //!
-//! The module must not know any message of the ABI.
+//! The module does not depend on the messages of the ABI.
 
 mod decode;
 mod encode;
@@ -22,14 +21,13 @@ use serde::de::{DeserializeOwned, Expected, Unexpected};
 pub use decode::Decoder;
 pub use encode::Encoder;
 
-/// How deep a value may nest; its outermost list or map is level 1.
+/// The maximum depth of a value; its outermost list or map is level 1.
 pub const MAX_DEPTH: usize = 64;
 
-/// How deep a whole message may nest: a value, and the lists around it.
+/// The maximum depth of a whole message: a value, and the lists around it.
 pub const MAX_MESSAGE_DEPTH: usize = 72;
 
-/// The name of the newtype whose content is encoded already; see
-/// [`crate::Raw`].
+/// The name of the newtype whose content is already encoded; see [`crate::Raw`].
 pub const RAW: &str = "$weft::Raw";
 
 /// Major types of items.
@@ -40,7 +38,7 @@ const TEXT: u8 = 3;
 const ARRAY: u8 = 4;
 const MAP: u8 = 5;
 
-/// Initial bytes of the items that stand alone.
+/// Initial bytes of items without content.
 const FALSE: u8 = 0xf4;
 const TRUE: u8 = 0xf5;
 const NULL: u8 = 0xf6;
@@ -71,7 +69,7 @@ pub struct Error(Box<Fault>);
 struct Fault {
     /// Keys and indices down to the value, dotted, as far as they are known.
     path: String,
-    /// Of the item, in bytes; unknown when encoding.
+    /// The offset of the item in bytes; unknown when encoding.
     offset: Option<usize>,
     message: String,
 }
@@ -93,9 +91,8 @@ impl Error {
         error
     }
 
-    /// Puts a key or an index in front of the path, and the value's offset if
-    /// none is known. Callers do so on the way out, so that a path costs
-    /// nothing as long as all is well.
+    /// Prepends a key or an index to the path, and sets the value's offset if it is unknown.
+    /// Callers do this after an error, so that a path costs nothing without one.
     #[cold]
     pub fn within(mut self, step: &str, offset: Option<usize>) -> Self {
         let path = &mut self.0.path;
@@ -134,8 +131,8 @@ impl serde::de::Error for Error {
         Error::new(message.to_string())
     }
 
-    // The two below say what a value is, not which one: serde's own would link
-    // the formatter of floats, 10 KB of every guest.
+    // The two functions below name the kind of a value, but not the value: serde's own functions
+    // would link the formatter of floats, 10 KB of every guest.
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
         Error::new(format!("{} where {expected} is expected", kind(&found)))

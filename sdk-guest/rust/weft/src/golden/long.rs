@@ -1,4 +1,4 @@
-//! Requests that may take long.
+//! Requests that may take a long time.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ fn requests_of_children() {
                 .result::<Value>(),
         );
     });
-    // But for `shared`, which does not go with a session's id.
+    // Except `shared`, which cannot be combined with a session's id.
     let full = full_without_shared();
     super::requested(&full, "run_workflow", |ctx| {
         let child = ctx

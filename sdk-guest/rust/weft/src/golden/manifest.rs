@@ -1,4 +1,4 @@
-//! What workflows and steps can say of themselves.
+//! What workflows and steps can declare.
 
 use std::collections::BTreeMap;
 
@@ -56,7 +56,7 @@ fn retry_policies() {
     }
 }
 
-/// Several conditions must all hold, and the first rule to give up counts.
+/// Several conditions must all hold, and the first rule to give up applies.
 #[test]
 fn retry_rules_side_by_side() {
     const ONE: Retry = on_codes(&["a"])
@@ -128,15 +128,15 @@ workflow!(
     steps = [start, process_item, finalize, recover]
 );
 
-/// What the full manifest vector says can be said.
+/// The macros can declare everything in the full manifest vector.
 #[test]
 fn the_full_manifest() {
     let map = |v: &Value| v.as_map().unwrap().clone();
     let mut got = map(&WORKFLOW.manifest().unwrap());
     let mut want = map(&cbor::from_slice(&vector("manifest-full")).unwrap());
-    want.remove("state"); // whose schema is another
-    // A step that both waits and is atomic is refused by this SDK, the order in
-    // which it lists emits is its own, and comments are sentences.
+    want.remove("state"); // whose schema differs
+    // This SDK refuses a step that both waits and is atomic, lists emits in its own
+    // order, and uses comments that are sentences.
     let steps = |list: Option<Value>| {
         let mut list = list.unwrap().as_list().unwrap().to_vec();
         for step in &mut list {

@@ -15,7 +15,7 @@ use crate::cbor::{self, Decoder, Encoder};
 use crate::error::{Error, Result, code};
 use crate::value::{Bytes, Raw, Value};
 
-/// The calls that may be made while an edit is open.
+/// The calls that are allowed while an edit is open.
 const WITHIN_AN_EDIT: [&str; 6] = [
     "state_get",
     "state_commit",
@@ -25,27 +25,27 @@ const WITHIN_AN_EDIT: [&str; 6] = [
     "random",
 ];
 
-/// How many random bytes a call gives at most.
+/// The largest number of random bytes of a call.
 const MOST_RANDOM: usize = 4096;
 
 /// The host of one invocation.
 pub struct Exchange {
     pub world: Rc<RefCell<World>>,
     pub invocation: RefCell<Invocation>,
-    /// How often it has waited for each type, without naming the wait.
+    /// How often the invocation has waited for each type without naming the wait.
     pub waits: RefCell<BTreeMap<String, u32>>,
     input: Vec<u8>,
     output: RefCell<Vec<Vec<u8>>>,
     /// The path of the open edit.
     open: RefCell<Option<String>>,
-    /// How many calls were made, and lines printed.
+    /// The number of calls and of printed lines.
     made: Cell<usize>,
     printed: Cell<usize>,
-    /// Of an atomic step.
+    /// For an atomic step.
     staged: Option<Staged>,
 }
 
-/// What an atomic step has done, which shows once it has succeeded.
+/// The effects of an atomic step, which become visible when it has succeeded.
 struct Staged {
     /// The state before.
     state: Value,
@@ -86,7 +86,7 @@ impl Exchange {
         }
     }
 
-    /// Lets something take effect: at once, or when the atomic step succeeds.
+    /// Applies an effect: at once, or when the atomic step succeeds.
     fn effect(&self, effect: impl FnOnce(&mut World) + 'static) {
         match &self.staged {
             Some(staged) => staged.effects.borrow_mut().push(Box::new(effect)),
@@ -94,7 +94,7 @@ impl Exchange {
         }
     }
 
-    /// Lets what an atomic step did take effect, or takes it back.
+    /// Applies the effects of an atomic step, or discards them.
     pub fn settle(&self, succeeded: bool) {
         let Some(staged) = &self.staged else { return };
         let mut world = self.world.borrow_mut();
@@ -107,7 +107,7 @@ impl Exchange {
         }
     }
 
-    /// The answer to a call that was made before the step waited.
+    /// The recorded answer to a call that was made before the step waited.
     fn replay(&self, name: &str, request: &[u8]) -> Option<Answer> {
         let made = self.made.get();
         self.made.set(made + 1);
@@ -118,7 +118,7 @@ impl Exchange {
         Some(answer)
     }
 
-    /// Whether a call may be made now.
+    /// Whether a call is allowed now.
     fn check(&self, name: &str) -> Result<()> {
         let within = self.open.borrow().is_some() && !WITHIN_AN_EDIT.contains(&name);
         let place = match &self.staged {
@@ -132,7 +132,7 @@ impl Exchange {
         ))
     }
 
-    /// Answers a call that was not made before.
+    /// Answers a new call.
     fn live(&self, name: &str, request: &mut Decoder) -> Answer {
         if let Err(refused) = self.check(name) {
             return answer_of(Err(refused));
@@ -144,7 +144,7 @@ impl Exchange {
         }
     }
 
-    /// What the guest handed over.
+    /// The output of the guest.
     pub fn output(&self) -> Vec<u8> {
         let outputs = self.output.take();
         assert_eq!(outputs.len(), 1, "a guest hands over one output");
@@ -232,7 +232,7 @@ impl Exchange {
         encode(value)
     }
 
-    /// Ends the open edit: with a value, or as if it had not been.
+    /// Ends the open edit: with a value, or without a change.
     fn end(&self, n: usize, request: &mut Decoder) -> Result<Vec<u8>> {
         let Some(path) = self.open.take() else {
             return Err(Error::new(code::FAILED_PRECONDITION, "no edit is open"));
@@ -268,7 +268,7 @@ impl Exchange {
         encode(&())
     }
 
-    /// Adds the event to a buffer; gives a complete set if there is one.
+    /// Adds the event to a buffer, and returns a complete set if there is one.
     fn collect(&self, n: usize, request: &mut Decoder) -> Result<Vec<u8>> {
         let whole: Raw = request.value()?;
         let (name, _) = engine::event(&mut Decoder::new(whole.bytes()))?;
@@ -305,7 +305,7 @@ fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>> {
     cbor::to_vec(value).map_err(Error::misuse)
 }
 
-/// The answer to a call that gave a response or failed.
+/// The answer to a call that returned a response or failed.
 pub fn answer_of(outcome: Result<Vec<u8>>) -> Answer {
     match outcome {
         Ok(response) => (0, response),
@@ -317,7 +317,7 @@ pub fn answer_of(outcome: Result<Vec<u8>>) -> Answer {
     }
 }
 
-/// The number of an error code.
+/// The status of an error code.
 fn status(code: &str) -> u32 {
     let codes = [
         code::INVALID_MESSAGE,

@@ -16,11 +16,11 @@ use crate::error::{Error, Result, code};
 use crate::value::{Raw, Value};
 use crate::workflow::Workflow;
 
-/// How deep children of children may go, so that a workflow which runs itself
-/// without end fails.
+/// The largest depth of children of children, so that a workflow that runs itself
+/// endlessly fails.
 const DEEPEST: usize = 100;
 
-/// What runs as a child.
+/// A workflow or a function that runs as a child.
 #[derive(Clone)]
 pub enum Starter {
     Function(Rc<dyn Fn(Raw) -> Result<Raw>>),
@@ -73,7 +73,7 @@ impl Session {
     }
 }
 
-/// A `run_workflow`.
+/// The request of `run_workflow`.
 #[derive(crate::Data)]
 struct Request {
     workflow: String,
@@ -93,8 +93,8 @@ struct Where {
 }
 
 impl Exchange {
-    /// Answers a `run_workflow` with the child's end, or ends the step until there
-    /// is one.
+    /// Answers `run_workflow` with the child's result, or ends the step until the child
+    /// has one.
     pub fn run_workflow(&self, request: &mut Decoder) -> Answer {
         let request: Request = match request.value() {
             Ok(request) => request,
@@ -117,7 +117,7 @@ impl Exchange {
         answer
     }
 
-    /// Begins a child; gives its stop event.
+    /// Begins a child, and returns its stop event.
     fn begin_child(&self, request: Request) -> Result<Vec<u8>> {
         match self.starter(&request.workflow)? {
             Starter::Function(run) => {
@@ -185,7 +185,7 @@ impl Exchange {
     }
 }
 
-/// The stop event of a run that has ended, or why it failed; none if it goes on.
+/// The stop event of a run that has ended, or why it failed; `None` while it runs.
 fn ended(world: &World) -> Option<Result<Vec<u8>>> {
     if let Some(error) = &world.failed {
         return Some(Err(error.clone()));
@@ -198,7 +198,7 @@ fn ended(world: &World) -> Option<Result<Vec<u8>>> {
     Some(Ok(encoder.into_bytes()))
 }
 
-/// Hands the end of a child to the step that waits for it.
+/// Passes the end of a child to the step that waits for it.
 pub fn tell(world: &Rc<RefCell<World>>) {
     let ended = ended(&world.borrow());
     let parent = world.borrow().parent.upgrade();
@@ -220,7 +220,7 @@ pub fn tell(world: &Rc<RefCell<World>>) {
 }
 
 impl World {
-    /// Takes the invocation that waits for a child off those that wait.
+    /// Removes the invocation that waits for a child from the waiting invocations.
     fn leave(&mut self, child: &Rc<RefCell<World>>) -> Option<engine::Invocation> {
         if self.is_over() {
             return None;
@@ -231,7 +231,7 @@ impl World {
         Some(self.waiters.remove(i))
     }
 
-    /// The result: that of the base stop event, or the whole of another.
+    /// The result: the result of the base stop event, or the whole body of any other.
     pub fn result(&self) -> Option<Result<Raw>> {
         let (name, body) = self.stop.as_ref()?;
         if name != "StopEvent" {

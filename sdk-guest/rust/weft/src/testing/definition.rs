@@ -1,5 +1,5 @@
-//! What an upload would refuse of a workflow as a whole: how it begins and ends, and
-//! events that nobody makes or takes.
+//! The checks of a whole workflow at its upload: how it begins and ends, and events that
+//! no step emits or accepts.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,10 @@ use crate::workflow::Workflow;
 ///
 /// # Panics
 ///
-/// If something is wrong with it, with all that is.
+/// If the workflow has errors. The message lists all of them.
 pub fn check(workflow: &'static Workflow) {
     if workflow.is_part() {
-        return; // the other plugins have the rest
+        return; // the other plugins have the other steps
     }
     let c = Checker::of(workflow);
     let mut problems = c.ends();
@@ -49,7 +49,7 @@ impl Checker {
         }
     }
 
-    /// The types that a step may give: those that it declares, and what extends them.
+    /// The types that a step may emit: its declared types, and types that extend them.
     fn gives(&self, step: &StepDecl) -> Vec<&'static EventType> {
         let mut declared = step.output.types.to_vec();
         declared.extend(step.emits);
@@ -71,7 +71,7 @@ impl Checker {
         Self::is_one_of(step, kind, step.waits())
     }
 
-    /// Whether events of the type come without a step.
+    /// Whether events of the type come from outside.
     fn comes_from_outside(&self, kind: &'static EventType) -> bool {
         kind.name() == "StepFailedEvent"
             || matches!(kind.kind(), EventKind::Start | EventKind::HumanResponse)
@@ -102,7 +102,7 @@ impl Checker {
         problems
     }
 
-    /// Events that are taken and not made, or made and not taken.
+    /// Events that are accepted but not emitted, or emitted but not accepted.
     fn loose_ends(&self) -> Vec<String> {
         let mut problems = Vec::new();
         for step in self.steps {
@@ -142,7 +142,7 @@ impl Checker {
         problems
     }
 
-    /// Steps after which a run can neither end nor ask somebody.
+    /// Steps after which a run can neither end nor ask a person.
     fn dead_ends(&self) -> Vec<String> {
         let leads = self.leading();
         let cleans = |s: &StepDecl| {
@@ -161,7 +161,7 @@ impl Checker {
         dead.map(|(_, s)| says(s)).collect()
     }
 
-    /// Which steps lead to a stop event, to a question, or give nothing at all.
+    /// Which steps lead to a stop event, to a question, or return nothing.
     fn leading(&self) -> Vec<bool> {
         let mut leads: Vec<bool> = self
             .steps

@@ -1,4 +1,4 @@
-//! Events on their way from step to step.
+//! How events reach steps.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -20,41 +20,41 @@ use crate::step::{Shape, StepDecl};
 use crate::value::{Raw, Value};
 use crate::workflow::{self, Workflow};
 
-/// A run under way.
+/// A run in progress.
 pub struct World {
     pub workflow: &'static Workflow,
     pub place: Place,
-    /// The stop event that ended it.
+    /// The stop event that ended the run.
     pub stop: Option<(String, Raw)>,
     pub streamed: Vec<Streamed>,
     pub log: Vec<Record>,
-    /// What each step has collected so far, for each of its buffers.
+    /// The events that each step has collected so far, for each of its buffers.
     pub buffers: BTreeMap<(usize, String), Vec<(String, Raw)>>,
     pub queue: VecDeque<Invocation>,
     /// Invocations that wait, oldest first.
     pub waiters: Vec<Invocation>,
-    /// Events that came before a step waited for them.
+    /// Events that arrived before a step waited for them.
     pub kept: Vec<Event>,
     pub children: Vec<Rc<RefCell<World>>>,
-    /// Whose child it is.
+    /// The run that started this run as its child.
     pub parent: Weak<RefCell<World>>,
-    /// Whether its stream is on the parent's too.
+    /// Whether its stream is copied to the parent's.
     pub shown: bool,
     pub depth: usize,
-    /// Why it failed, or that it was cancelled.
+    /// Why the run failed, or that it was cancelled.
     pub failed: Option<Error>,
-    /// What it is ending as, while it is cleaned up after.
+    /// The cause of the run's end, while its steps clean up.
     pub ending: Option<Error>,
-    /// Invocations that are tried again later.
+    /// Invocations that will be retried.
     pub delayed: Vec<Invocation>,
     pub begun: i64,
-    /// When it, or its cleaning up, takes too long.
+    /// The time at which the run, or its clean-up, times out.
     pub deadline: Option<i64>,
-    /// What a function has given that a test calls.
+    /// The output of the function that a test has called.
     pub output: Option<Value>,
-    /// Whether its parent knows that it is over.
+    /// Whether its parent has received its end.
     pub told: bool,
-    /// The step that gave nothing last, and the one that ended last.
+    /// The last step that returned nothing, and the last step that ended.
     pub silent: Option<&'static str>,
     pub last: Option<&'static str>,
     id: String,
@@ -69,7 +69,7 @@ pub struct Event {
     pub name: String,
     pub body: Raw,
     pub id: u64,
-    /// The list that it came from.
+    /// The list that the event belongs to.
     pub list: Option<Rc<List>>,
     pub lineage: Lineage,
 }
@@ -77,7 +77,7 @@ pub struct Event {
 /// How often each catching step has recovered the failures behind an event.
 pub type Lineage = BTreeMap<usize, u64>;
 
-/// An invocation: due, under way or waiting.
+/// An invocation: due, running or waiting.
 #[derive(Default)]
 pub struct Invocation {
     pub step: usize,
@@ -85,36 +85,35 @@ pub struct Invocation {
     pub listed: bool,
     pub list: Option<Rc<List>>,
     pub lineage: Lineage,
-    /// 0 until it is begun.
+    /// 0 until it begins.
     pub number: u64,
-    /// Which attempt it is, from 1, once it is begun; and when that and the first
-    /// one began.
+    /// The number of the attempt, from 1, once it has begun; and when this attempt and
+    /// the first attempt began.
     pub attempt: u64,
     pub tried: i64,
     pub began: i64,
-    /// Why the attempt before failed.
+    /// Why the previous attempt failed.
     pub last_error: Option<Error>,
-    /// When it is tried again.
+    /// When it is retried.
     pub due: i64,
-    /// How its calls were answered before it waited.
+    /// The answers to its calls before it waited.
     pub record: Vec<Answer>,
     /// How many lines it printed before it waited.
     pub printed: usize,
-    /// How the children with names ended, and the waits that were answered: for all
-    /// attempts.
+    /// The results of named children and of answered waits, for all attempts.
     pub named: BTreeMap<String, Answer>,
     pub answered: BTreeMap<String, Vec<u8>>,
     pub pending: Pending,
 }
 
-/// What came of an invocation.
+/// The result of an invocation.
 pub enum Outcome {
     Gave(Vec<u8>),
     Failed(Error),
     Waits,
 }
 
-/// Goes on with a run until it ends or nothing of it can go on.
+/// Continues a run until it ends or nothing in it can continue.
 pub fn work(world: &Rc<RefCell<World>>) {
     while let Some(invocation) = next(world) {
         let (invocation, outcome) = invoke(world, invocation);
@@ -134,8 +133,8 @@ fn next(world: &Rc<RefCell<World>>) -> Option<Invocation> {
     world.queue.pop_front()
 }
 
-/// Runs an invocation, from its start: what it did before it waited is answered
-/// as it was. The world is free meanwhile, as calls change it.
+/// Runs an invocation from its start. Its earlier calls return their recorded answers.
+/// The world is not borrowed meanwhile, because calls change it.
 fn invoke(world: &Rc<RefCell<World>>, mut invocation: Invocation) -> (Invocation, Outcome) {
     let (workflow, input) = {
         let mut world = world.borrow_mut();
@@ -155,7 +154,7 @@ fn invoke(world: &Rc<RefCell<World>>, mut invocation: Invocation) -> (Invocation
     (exchange.invocation.take(), outcome)
 }
 
-/// A step that waits was ended on purpose; one that panics fails as on a server.
+/// A step that waits was unwound on purpose; a step that panics fails as on a server.
 fn waits_or_panics(reason: &(dyn Any + Send)) -> Outcome {
     if reason.is::<Suspended>() {
         return Outcome::Waits;
@@ -250,7 +249,7 @@ impl World {
         encoder.into_bytes()
     }
 
-    /// Takes what an invocation gave: nothing, an event or a list.
+    /// Processes the output of an invocation: nothing, an event or a list.
     pub fn take(&mut self, invocation: &Invocation, output: &[u8]) -> Result<()> {
         let decl = &self.steps()[invocation.step];
         let mut decoder = Decoder::new(output);
@@ -285,8 +284,8 @@ impl World {
         Ok(())
     }
 
-    /// The step that catches the failures of another: one that names it, or one
-    /// that catches all; and that has not done so too often on the way.
+    /// The step that catches the failures of another step: a step that names it, or a
+    /// step that catches all failures, unless it has done so too often for these events.
     pub fn catcher(&self, failed: usize, lineage: &Lineage) -> Option<usize> {
         let name = self.steps()[failed].name;
         let catches = |d: &StepDecl| d.extras.map_or(Catches::Nothing, |e| e.catches);
@@ -301,7 +300,7 @@ impl World {
         (step != failed && done < most.unwrap_or(1)).then_some(step)
     }
 
-    /// The steps that catch that the run is cancelled, or takes too long.
+    /// The steps that catch a cancellation or a timeout of the run.
     pub fn cleaners(&self, cause: &str) -> Vec<usize> {
         let catches = |d: &StepDecl| match d.extras.map(|e| e.catches) {
             Some(Catches::Steps(names)) => names.contains(&cause),
@@ -311,18 +310,18 @@ impl World {
         steps.filter(|(_, d)| catches(d)).map(|(i, _)| i).collect()
     }
 
-    /// The type of a name, if the workflow has it.
+    /// The type with a name, if the workflow has it.
     pub fn known(&self, name: &str) -> Option<&'static EventType> {
         let types = self.steps().iter().flat_map(StepDecl::types);
         types.flat_map(EventType::line).find(|t| t.name() == name)
     }
 
-    /// The kind of the type of a name.
+    /// The kind of the type with a name.
     pub fn kind(&self, name: &str) -> EventKind {
         self.known(name).map_or(EventKind::Plain, EventType::kind)
     }
 
-    /// Whether an event of a name is one of some types, for a step.
+    /// Whether an event with a name belongs to one of some types, for a step.
     pub fn is_one_of(&self, name: &str, types: &[&'static EventType], decl: &StepDecl) -> bool {
         let subtypes = decl.extras.is_some_and(|e| e.rename.is_some());
         types.iter().any(|t| t.name() == name)
@@ -339,7 +338,7 @@ impl World {
             .collect()
     }
 
-    /// Hands an event to the one who waits for it, or to all steps that accept
+    /// Passes an event to the invocation that waits for it, or to all steps that accept
     /// it.
     pub fn emit(&mut self, name: &str, body: Raw, list: Option<Rc<List>>, lineage: Lineage) {
         if self.is_answered(name, &body) {
@@ -379,7 +378,8 @@ impl World {
         }
     }
 
-    /// Writes an event to the stream, and to the parent's if that asked for it.
+    /// Writes an event to the stream, and to the parent's stream if the parent asked for
+    /// that.
     pub fn publish(&mut self, name: &str, body: &Raw) {
         self.streamed.push(Streamed {
             name: name.to_owned(),
@@ -390,7 +390,7 @@ impl World {
         }
     }
 
-    /// Hands an event to one step.
+    /// Passes an event to one step.
     pub fn deliver(&mut self, step: usize, decl: &'static StepDecl, event: Event) {
         match decl.input.shape {
             Shape::One => self.enqueue(Invocation {
@@ -405,13 +405,13 @@ impl World {
         }
     }
 
-    /// Lets a step run later, as a part of a list.
+    /// Queues an invocation of a step, as a part of a list.
     pub fn enqueue(&mut self, invocation: Invocation) {
         lists::enter(&invocation.list);
         self.queue.push_back(invocation);
     }
 
-    /// Keeps an event until the step has one of each type.
+    /// Stores an event until the step has one event of each type.
     fn join(&mut self, step: usize, decl: &StepDecl, event: Event) {
         let list = event.list.clone();
         let mut kept = self.joins.remove(&step).unwrap_or_default();
@@ -448,7 +448,7 @@ impl World {
 }
 
 impl Event {
-    /// The event as a guest gets it.
+    /// The event in the encoding for a guest.
     pub fn encode(&self) -> Vec<u8> {
         let mut encoder = Encoder::new();
         encoder.array(3);
@@ -460,7 +460,7 @@ impl Event {
 }
 
 impl Invocation {
-    /// What it was called with, as a catching step sees it.
+    /// The trigger in the form that a catching step receives.
     pub fn shown(&self) -> Result<Value> {
         let show = |event: &Event| {
             let value = event.body.read()?;
@@ -477,7 +477,7 @@ impl Invocation {
     }
 }
 
-/// What lies behind several events.
+/// The lineage of several events.
 pub fn lineage_of(events: &[Event]) -> Lineage {
     let mut all = Lineage::new();
     for (step, n) in events.iter().flat_map(|e| &e.lineage) {

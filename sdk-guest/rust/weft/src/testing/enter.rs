@@ -1,4 +1,4 @@
-//! What comes from outside: start events and posts, which are checked at the door.
+//! External events: start events and posts, which are checked when they arrive.
 
 use super::engine::World;
 use super::place::Place;
@@ -8,7 +8,7 @@ use crate::event::EventKind;
 use crate::value::{Raw, Value};
 use crate::workflow::Workflow;
 
-/// The code of what a server refuses.
+/// The code of requests that a server refuses.
 const REFUSED: &str = "invalid_argument";
 
 /// The types that every workflow knows, and clients may send.
@@ -29,7 +29,7 @@ impl World {
         Ok(())
     }
 
-    /// Takes an event from outside.
+    /// Receives an external event.
     pub fn post(&mut self, name: &str, body: Raw) -> Result<()> {
         if self.is_over() {
             return Err(Error::new(code::FAILED_PRECONDITION, "the run has ended"));
@@ -52,8 +52,8 @@ impl World {
         Ok(())
     }
 
-    /// An event with the defaults of its fields, if a step may wait for it: what a wait
-    /// asks for is compared with what the step is going to see.
+    /// An event with the defaults of its fields, if a step may wait for it: the
+    /// conditions of a wait are compared with the event that the step will see.
     fn filled(&self, name: &str, body: Raw) -> Raw {
         let schema = self.known(name).and_then(|t| t.manifest());
         let schema = schema.as_ref().and_then(|s| s.get("schema"));
@@ -89,7 +89,7 @@ impl World {
     }
 }
 
-/// Says which resource a workflow must have that the test does not give.
+/// Names a resource that the workflow requires but the test does not provide.
 pub fn check_grants(workflow: &'static Workflow, place: &Place) -> Result<()> {
     let manifest = workflow.manifest()?;
     let asked = manifest.get("resources").and_then(Value::as_list);

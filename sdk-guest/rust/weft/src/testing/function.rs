@@ -1,4 +1,4 @@
-//! Functions that flows call, called by a test.
+//! Calls of functions by a test, in place of a flow.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -76,7 +76,7 @@ fn is_function(decl: &StepDecl) -> bool {
 }
 
 impl World {
-    /// Hands an input to one function.
+    /// Passes an input to one function.
     fn call(&mut self, name: &str, input: Raw) {
         let steps = self.steps();
         let found = steps.iter().enumerate().find(|(_, d)| d.name == name);
@@ -86,7 +86,7 @@ impl World {
         }
     }
 
-    /// Ends the run by an output, if that is what an event is.
+    /// Ends the run with an output, if the event is one.
     pub fn is_answered(&mut self, name: &str, body: &Raw) -> bool {
         if name != OUTPUT || !self.workflow.is_part() {
             return false;
@@ -101,7 +101,7 @@ impl World {
 }
 
 impl Session {
-    /// Begins a run by what `enter` does, and goes on with it as far as it can.
+    /// Begins a run by calling `enter`, and continues it as far as possible.
     pub(super) fn begin(&self, enter: impl FnOnce(&mut World) -> Result<()>) -> Result<Run> {
         let world = World::new(self.workflow, self.place.clone());
         let world = Rc::new(RefCell::new(world));
@@ -110,7 +110,7 @@ impl Session {
         drop(root);
         enter(&mut world.borrow_mut())?;
         let run = Run { world };
-        let _ = run.go_on(); // it keeps its error
+        let _ = run.go_on(); // the run keeps its error
         Ok(run)
     }
 }

@@ -1,4 +1,4 @@
-//! The life of a run: its attempts, what comes of them, and its end.
+//! The life of a run: its attempts, their results, and its end.
 
 use super::engine::{Invocation, Outcome, World};
 use super::retry::Failure;
@@ -9,28 +9,28 @@ use crate::failure::{Exception, StepFailed};
 use crate::value::Raw;
 
 impl World {
-    /// Whether it has its result, or has failed.
+    /// Whether the run has its result, or has failed.
     pub fn is_over(&self) -> bool {
         self.stop.is_some() || self.failed.is_some()
     }
 
-    /// Whether something of it can go on.
+    /// Whether something in the run can continue.
     pub fn is_ready(&self) -> bool {
         let over = self.is_over();
         !over && (!self.queue.is_empty() || self.is_cleaned()) || over && !self.told
     }
 
-    /// Whether no invocation is under way, waits or is tried again.
+    /// Whether no invocation is running, waiting or to be retried.
     fn is_empty(&self) -> bool {
         self.queue.is_empty() && self.waiters.is_empty() && self.delayed.is_empty()
     }
 
-    /// Whether nothing is left of the cleaning up.
+    /// Whether the clean-up is complete.
     fn is_cleaned(&self) -> bool {
         self.ending.is_some() && self.is_empty()
     }
 
-    /// Ends a run that has been cleaned up after, or in which nothing is left to do.
+    /// Ends a run whose clean-up is complete, or in which nothing is left to do.
     pub fn conclude(&mut self) {
         if self.is_over() || !self.is_empty() {
             return;
@@ -42,8 +42,8 @@ impl World {
         };
     }
 
-    /// Whether a step accepts an event that comes from outside: the answer of a person,
-    /// or a type that no step gives.
+    /// Whether a step accepts an external event: the answer of a person, or a type that
+    /// no step emits.
     fn is_fed(&self) -> bool {
         let given = |kind: &'static EventType| {
             let mut gives = self
@@ -70,7 +70,7 @@ impl World {
         Error::new("stalled", message)
     }
 
-    /// Whether it is over, and that was not told yet. Its children end with it.
+    /// Whether the run is over and this was not reported yet. Its children end with it.
     pub fn has_news(&mut self) -> bool {
         if !self.is_over() || self.told {
             return false;
@@ -80,7 +80,7 @@ impl World {
         true
     }
 
-    /// Drops all that is under way.
+    /// Drops everything in progress.
     pub fn forget(&mut self) {
         self.queue.clear();
         self.waiters.clear();
@@ -98,7 +98,7 @@ impl World {
         }
     }
 
-    /// Begins an attempt, or goes on with one that has waited.
+    /// Begins an attempt, or continues one that has waited.
     pub fn begin(&mut self, invocation: &mut Invocation) {
         let now = self.place.root.borrow().clock;
         if invocation.number == 0 {
@@ -113,7 +113,7 @@ impl World {
         }
     }
 
-    /// Takes what came of an invocation.
+    /// Processes the result of an invocation.
     pub fn came(&mut self, invocation: Invocation, outcome: Outcome) {
         self.last = Some(self.steps()[invocation.step].name);
         match outcome {
@@ -126,8 +126,8 @@ impl World {
         }
     }
 
-    /// Tries an invocation again that has failed, hands its failure to the step that
-    /// catches it, or ends the run with it.
+    /// Retries an invocation that has failed, passes its failure to the step that catches
+    /// it, or ends the run with it.
     pub fn fail(&mut self, mut invocation: Invocation, error: Error) {
         let now = self.place.root.borrow().clock;
         let elapsed = now - invocation.began;
@@ -160,7 +160,7 @@ impl World {
         self.release(&invocation.list);
     }
 
-    /// Invokes a step that catches with a failure: that of an invocation, or of the run.
+    /// Invokes a catching step with the failure of an invocation, or of the run.
     pub fn enqueue_failure(
         &mut self,
         catcher: usize,

@@ -1,4 +1,4 @@
-//! Lists of events, and the steps that collect what they lead to.
+//! Lists of events, and the steps that collect their results.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -8,20 +8,20 @@ use super::engine::{Event, Invocation, World, lineage_of};
 use crate::event::EventType;
 use crate::step::{Shape, StepDecl};
 
-/// What a list of events led to. It ends when nothing of it is alive.
+/// The invocations that a list of events led to. It ends when all of them have ended.
 pub struct List {
     outer: Option<Rc<List>>,
     alive: Cell<usize>,
-    /// By the steps that collect it; none once that step has its events.
+    /// By the collecting steps; `None` once a step has its events.
     collected: RefCell<BTreeMap<usize, Option<Vec<Event>>>>,
 }
 
-/// A list, and those around it.
+/// A list, and the lists around it.
 fn all(list: &Option<Rc<List>>) -> impl Iterator<Item = Rc<List>> + use<> {
     std::iter::successors(list.clone(), |list| list.outer.clone())
 }
 
-/// Counts another part of a list, and of those around it.
+/// Counts another part of a list, and of the lists around it.
 pub fn enter(list: &Option<Rc<List>>) {
     for list in all(list) {
         list.alive.set(list.alive.get() + 1);
@@ -29,7 +29,7 @@ pub fn enter(list: &Option<Rc<List>>) {
 }
 
 impl World {
-    /// Begins a list of events of some types, which is held open until it is
+    /// Begins a list of events of some types, which stays open until it is
     /// [released](World::release_one).
     pub fn open(&self, types: &[&EventType], outer: Option<Rc<List>>) -> Rc<List> {
         let mut collected = BTreeMap::new();
@@ -45,8 +45,8 @@ impl World {
         })
     }
 
-    /// The steps that collect what a list of such events leads to. A list on
-    /// the way is one within it, whose collector leads back.
+    /// The steps that collect the results of a list of such events. A list on the way is
+    /// nested in it; its collector leads back.
     fn collectors(&self, name: &'static str) -> Vec<usize> {
         let mut found = Vec::new();
         let mut seen = Vec::new();
@@ -72,14 +72,14 @@ impl World {
         found
     }
 
-    /// Ends a part of a list, and of those around it.
+    /// Ends a part of a list, and of the lists around it.
     pub fn release(&mut self, list: &Option<Rc<List>>) {
         for list in all(list) {
             self.release_one(&list);
         }
     }
 
-    /// Ends a part of a list, which closes if that was the last one.
+    /// Ends a part of a list. The list closes with its last part.
     pub fn release_one(&mut self, list: &Rc<List>) {
         list.alive.set(list.alive.get() - 1);
         if list.alive.get() > 0 {
@@ -103,7 +103,7 @@ impl World {
         });
     }
 
-    /// Adds an event to what a step gets of the innermost list that leads to it.
+    /// Adds an event to the events that a step collects from the innermost list.
     pub fn collect(&mut self, step: usize, decl: &StepDecl, event: Event) {
         for list in all(&event.list) {
             let mut collected = list.collected.borrow_mut();

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use crate::error::{Error, Result, code};
 use crate::value::Value;
 
-/// The error of a path that leads nowhere.
+/// The error for a path without a value.
 pub fn nothing(path: &str) -> Error {
     Error::new(
         code::NOT_FOUND,
@@ -13,7 +13,7 @@ pub fn nothing(path: &str) -> Error {
     )
 }
 
-/// Takes the first segment off a path: its key, and the rest behind the dot. In a key a
+/// Splits the first segment from a path: its key, and the rest after the dot. In a key a
 /// dot is written as `\.`, and a backslash before a dot or a backslash as `\\`.
 fn cut(path: &str) -> (String, Option<&str>) {
     let (mut key, mut chars) = (String::new(), path.char_indices());
@@ -27,7 +27,7 @@ fn cut(path: &str) -> (String, Option<&str>) {
     (key, None)
 }
 
-/// The segments of a path; none of the whole state.
+/// The segments of a path; none for the whole state.
 fn segments(path: &str) -> Vec<String> {
     let (mut all, mut rest) = (Vec::new(), Some(path).filter(|path| !path.is_empty()));
     while let Some(path) = rest {
@@ -56,11 +56,11 @@ fn index(segment: &str, len: usize) -> Option<usize> {
     usize::try_from(i).ok().filter(|i| *i < len)
 }
 
-/// What there may be at a path, and what is to be there.
+/// Changes the value at a path, or creates it.
 type Change<'a> = &'a mut dyn FnMut(Option<Value>) -> Result<Value>;
 
-/// Replaces the value at a path by what `change` makes of it, where `None` is
-/// no value. Maps on the way are made.
+/// Replaces the value at a path by the result of `change`, which receives `None` if there
+/// is no value. Missing maps on the way are created.
 fn update(value: &mut Value, path: &str, change: Change) -> Result<()> {
     let (segment, behind) = cut(path);
     let (segment, last, rest) = (segment.as_str(), behind.is_none(), behind.unwrap_or(""));
@@ -94,13 +94,13 @@ fn update(value: &mut Value, path: &str, change: Change) -> Result<()> {
     }
 }
 
-/// Deletes what is at a path; tells whether there was something.
+/// Deletes the value at a path, and returns whether there was one.
 fn delete(state: &mut Value, path: &str) -> Result<Value> {
     if path.is_empty() {
         return Err(failed("the whole state cannot be deleted: clear it"));
     }
     if lookup(state, path).is_none() {
-        return Ok(false.into()); // whatever keeps the path from leading anywhere
+        return Ok(false.into()); // any reason why the path has no value
     }
     let mut place = segments(path);
     let name = place.pop().unwrap_or_default();
@@ -116,7 +116,7 @@ fn delete(state: &mut Value, path: &str) -> Result<Value> {
     Ok(true.into())
 }
 
-/// The value at a path, to change it.
+/// The value at a path, for changing it.
 fn at<'a>(value: &'a mut Value, path: &[String]) -> Option<&'a mut Value> {
     path.iter().try_fold(value, |value, segment| match value {
         Value::Map(map) => map.get_mut(segment.as_str()),
@@ -132,7 +132,7 @@ fn failed(message: impl Display) -> Error {
     Error::new(code::FAILED_PRECONDITION, message)
 }
 
-/// Makes one edit; gives its result.
+/// Makes one edit and returns its result.
 pub fn edit(
     state: &mut Value,
     initial: &Value,
@@ -160,7 +160,7 @@ pub fn edit(
     Ok(Value::Null)
 }
 
-/// Makes an edit that gives a value in the place of another.
+/// Makes an edit that replaces one value by another.
 fn change(state: &mut Value, op: &str, path: &str, value: Value) -> Result<Value> {
     let mut result = Value::Null;
     let mut make = |old: Option<Value>| {
@@ -238,7 +238,7 @@ fn merge(old: Option<Value>, new: Value) -> Value {
 mod tests {
     use super::*;
 
-    /// The vectors say what a server makes of an edit: `testdata/edits.cbor` of the
+    /// The vectors have the results of edits on a server: `testdata/edits.cbor` of the
     /// project, which its tests write.
     #[test]
     fn edits_do_what_a_server_does() {

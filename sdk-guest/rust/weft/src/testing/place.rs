@@ -1,4 +1,4 @@
-//! Sessions: their state, and what all of a test share.
+//! Sessions: their state, and the data that all sessions of a test share.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use crate::event::EventKind;
 use crate::value::{Raw, Value};
 use crate::workflow::Workflow;
 
-/// What all sessions of a test share.
+/// The data that all sessions of a test share.
 pub struct Root {
     /// In nanoseconds since 1970.
     pub clock: i64,
@@ -24,7 +24,7 @@ pub struct Root {
     pub starters: BTreeMap<String, Starter>,
     /// The steps' configurations, by step.
     pub config: BTreeMap<String, Raw>,
-    /// All runs, in the order in which they began.
+    /// All runs, in the order of their beginning.
     pub worlds: Vec<Weak<RefCell<World>>>,
 }
 
@@ -75,8 +75,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// A session of a workflow: that of the id, which is made if there is none, or
-    /// a new one.
+    /// A session of a workflow: the session with the id, which is created if it does not
+    /// exist, or a new session.
     pub fn new(root: Rc<RefCell<Root>>, workflow: &'static Workflow, id: Option<&str>) -> Self {
         let mut all = root.borrow_mut();
         let next = format!("session-{}", all.states.len() + 1);

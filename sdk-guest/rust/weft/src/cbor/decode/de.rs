@@ -1,4 +1,4 @@
-//! The decoder as serde knows it.
+//! The implementation of serde's `Deserializer`.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::cbor::{
 };
 
 impl<'de> Decoder<'de> {
-    /// Reads a number as whatever it is; a whole float as an integer if asked.
+    /// Reads a number in its own type. If `whole` is set, it reads a whole float as an integer.
     fn number<V: Visitor<'de>>(&mut self, visitor: V, whole: bool) -> Result<V::Value, Error> {
         let start = self.offset;
         let result = match self.peek() >> 5 {
@@ -28,7 +28,7 @@ impl<'de> Decoder<'de> {
             }
             _ if matches!(self.peek(), HALF | SINGLE | DOUBLE) => {
                 let v = self.float()?;
-                // From 2^63 on there is no i64, and an f64 has no fraction.
+                // A float of 2^63 or more does not fit an i64.
                 if whole && v.trunc() == v && v.abs() < 9_223_372_036_854_775_808.0 {
                     visitor.visit_i64(v as i64)
                 } else {
@@ -202,7 +202,7 @@ impl<'de> de::Deserializer<'de> for &mut Decoder<'de> {
     }
 }
 
-/// The items of a list under way.
+/// The items of a list that is being read.
 struct Items<'a, 'de> {
     decoder: &'a mut Decoder<'de>,
     left: usize,
@@ -233,7 +233,7 @@ impl<'de> de::SeqAccess<'de> for Items<'_, 'de> {
     }
 }
 
-/// The entries of a map under way.
+/// The entries of a map that is being read.
 struct Fields<'a, 'de> {
     decoder: &'a mut Decoder<'de>,
     left: usize,
@@ -255,7 +255,7 @@ impl<'de> de::MapAccess<'de> for Fields<'_, 'de> {
         self.left -= 1;
         let start = self.decoder.offset;
         let key = self.decoder.text()?;
-        // The host sends keys in order, so those that are equal are neighbours.
+        // The host sends keys in order, so equal keys are adjacent.
         if key == self.key && !self.key_at.is_empty() {
             return Err(Error::at(
                 start,

@@ -1,4 +1,4 @@
-//! The encoder as serde knows it.
+//! The implementation of serde's `Serializer`.
 
 use serde::ser::{self, Serialize};
 
@@ -111,7 +111,7 @@ impl<'a> ser::Serializer for &'a mut Encoder {
         if name != RAW {
             return value.serialize(self);
         }
-        // Bytes, whose head is dropped again.
+        // The encoded value is written as bytes; their head is then removed.
         let start = self.out.len();
         value.serialize(&mut *self)?;
         let info = self.out[start] & 0x1f;

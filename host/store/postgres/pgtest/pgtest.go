@@ -1,0 +1,190 @@
+// Package pgtest gives tests a PostgreSQL of their own, made by .ci/postgres. It is linked
+// into tests only.
+//
+// A test process has one server, which ends with the process. Tests that need more, such
+// as a server that they may kill, start another.
+package pgtest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weftrun/weft/host/hosttest/suite"
+)
+
+// Variable names the environment variable with the URL of a server to test with, in place
+// of a throwaway one. Its user must be able to create databases.
+const Variable = "WEFT_POSTGRES"
+
+// Server is a PostgreSQL server.
+type Server struct {
+	URL string // of a database, as the user that may do everything
+	dir string // of a throwaway server; "": it is not ours
+
+	mu    sync.Mutex
+	count int
+}
+
+var shared struct {
+	once   sync.Once
+	server *Server
+	err    error
+}
+
+// Shared returns the process's server. Without PostgreSQL on the machine it skips the
+// test, or fails it where tests must be complete.
+func Shared(tb testing.TB) *Server {
+	tb.Helper()
+	need(tb)
+	shared.once.Do(func() {
+		if address := os.Getenv(Variable); address != "" {
+			shared.server = &Server{URL: address}
+			return
+		}
+		shared.server, shared.err = start(context.Background())
+	})
+	if shared.err != nil {
+		tb.Fatal(shared.err)
+	}
+	return shared.server
+}
+
+// Own starts a server for one test, which may kill it. It ends with the test.
+func Own(tb testing.TB, settings ...string) *Server {
+	tb.Helper()
+	need(tb)
+	s, err := start(tb.Context(), settings...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if _, err := script(context.Background(), "stop", s.dir); err != nil {
+			tb.Error(err)
+		}
+	})
+	return s
+}
+
+// need skips the test if there is no PostgreSQL.
+func need(tb testing.TB) {
+	tb.Helper()
+	if os.Getenv(Variable) != "" {
+		return
+	}
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if _, lookErr := exec.LookPath("initdb"); len(found) > 0 || lookErr == nil {
+		return
+	}
+	suite.Missing(tb, "there is no PostgreSQL on this machine, and %s names none (.ci/postgres install)", Variable)
+}
+
+func start(ctx context.Context, settings ...string) (*Server, error) {
+	args := []string{"start", "--for", fmt.Sprint(os.Getpid())}
+	for _, setting := range settings {
+		args = append(args, "-c", setting)
+	}
+	out, err := script(ctx, args...)
+	if err != nil {
+		return nil, err
+	}
+	lines := strings.Fields(out)
+	if len(lines) != 2 {
+		return nil, fmt.Errorf(".ci/postgres start printed %q", out)
+	}
+	return &Server{URL: lines[0], dir: lines[1]}, nil
+}
+
+// script runs .ci/postgres.
+func script(ctx context.Context, args ...string) (string, error) {
+	var problems bytes.Buffer
+	cmd := exec.CommandContext(ctx, filepath.Join(suite.Root(), ".ci", "postgres"), args...)
+	cmd.Stderr = &problems
+	out, err := cmd.Output()
+	if err != nil {
+		err = fmt.Errorf(".ci/postgres %s: %w\n%s", strings.Join(args, " "), err, problems.Bytes())
+	}
+	return string(out), err
+}
+
+// Crash kills the server's processes, as a crash does.
+func (s *Server) Crash(tb testing.TB) { s.script(tb, "crash") }
+
+// Again starts a server that was killed or stopped, on the same port.
+func (s *Server) Again(tb testing.TB) { s.script(tb, "again") }
+
+// Down stops the server in order.
+func (s *Server) Down(tb testing.TB) { s.script(tb, "down") }
+
+func (s *Server) script(tb testing.TB, command string) {
+	tb.Helper()
+	if _, err := script(context.Background(), command, s.dir); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// Exec executes statements, as the user that may do everything.
+func (s *Server) Exec(tb testing.TB, address string, statements ...string) {
+	tb.Helper()
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, address)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	for _, statement := range statements {
+		if _, err := conn.Exec(ctx, statement, pgx.QueryExecModeSimpleProtocol); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+// Database creates a database as a copy of another, "" for an empty one, and returns its
+// URL. The database stays until the server ends, or the test if the server is not ours.
+func (s *Server) Database(tb testing.TB, template string) string {
+	tb.Helper()
+	s.mu.Lock()
+	s.count++
+	name := fmt.Sprintf("weft_test_%d_%d", os.Getpid(), s.count)
+	s.mu.Unlock()
+	if template == "" {
+		template = "template0"
+	}
+	s.Exec(tb, s.URL, fmt.Sprintf(`CREATE DATABASE %s TEMPLATE %s`, name, template))
+	if s.dir == "" {
+		tb.Cleanup(func() { s.Exec(tb, s.URL, "DROP DATABASE "+name+" WITH (FORCE)") })
+	}
+	return with(tb, s.URL, name)
+}
+
+// with returns the URL with another database.
+func with(tb testing.TB, address, database string) string {
+	tb.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	u.Path = "/" + database
+	return u.String()
+}
+
+// Name returns the name of a URL's database.
+func Name(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimPrefix(u.Path, "/")
+}

@@ -1,0 +1,319 @@
+// Package postgres keeps everything durable in a schema of a PostgreSQL database. It is
+// the store of a server that has outgrown one machine, or whose operators run their
+// databases themselves.
+//
+// It implements [host.Store]. The package does not know what a journal row means, who
+// appends or when: rows of entries are bytes to it. No other package uses the driver.
+//
+// # How it writes
+//
+// One connection appends. An append is one pipeline, which PostgreSQL executes as one
+// transaction and commits with one flush of its log: one round trip. The first statement
+// is the fence. It updates the row of the owner's epoch, and fails if the epoch is closed.
+// The other statements write all rows of a kind at once (UNNEST), and check by the number
+// of rows that they wrote what they have to find. A statement that fails rolls back all.
+//
+// Batches are numbered by epoch, and the fence holds the number. If a connection breaks
+// while a batch is under way, the outcome is unknown. The store then sends the very batch
+// again, with its number, until the fence says that the batch is there already or the
+// batch is written. So a restart of PostgreSQL is a stall, and nothing has to be read
+// again.
+//
+// # What is prepared for several nodes
+//
+// Sessions belong to one of 128 partitions, and partitions to an epoch. At present each
+// claim closes all other epochs and takes all partitions.
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weftrun/weft/host"
+)
+
+const (
+	// defaultSchema is the schema of a URL that names none.
+	defaultSchema = "weft"
+	// readers is the size of the pool of connections for everything but appends.
+	readers = 8
+	// leastVersion is the oldest major version of PostgreSQL that is supported.
+	leastVersion = 14
+	// statementTimeout and idleTimeout bound, on the server, a statement, and how long a
+	// transaction waits for its client.
+	statementTimeout = 30 * time.Second
+	idleTimeout      = 10 * time.Second
+	// replyTimeout is how long the store waits for an answer before it gives up a
+	// connection: longer than the server's own bound.
+	replyTimeout = statementTimeout + 10*time.Second
+	// connectTimeout bounds the making of a connection.
+	connectTimeout = 10 * time.Second
+)
+
+// Options are what a store is opened with, besides its URL. The zero value is that of a
+// tool.
+type Options struct {
+	// Exclusive refuses to open a store that another process has open exclusively. The
+	// lock is that of a session of PostgreSQL: it ends with the process.
+	Exclusive bool
+	// Wait is how long an exclusive opening waits for such a process to end: PostgreSQL
+	// notices late that a machine is gone.
+	Wait time.Duration
+}
+
+// Store is a [host.Store] on PostgreSQL.
+type Store struct {
+	config *pgx.ConnConfig // of a connection, without its purpose
+	schema string
+	pool   *pgxpool.Pool
+	ids    ids
+
+	// writing is held by the one who appends or changes what many rows refer to (modules,
+	// names): a channel, so that who waits can stop.
+	writing  chan struct{}
+	appender appender
+
+	stalled atomic.Bool // an append waits for PostgreSQL
+	closed  atomic.Bool
+	keeping context.Context // ends with Close
+	stop    context.CancelFunc
+	kept    sync.WaitGroup
+	guard   *guard // nil: not exclusive
+
+	reading sync.Mutex // held while notes of ended runs are processed
+	noted   chan struct{}
+
+	commits      atomic.Uint64
+	journalBytes atomic.Uint64
+	commitTime   atomic.Int64 // nanoseconds
+}
+
+var _ host.Store = (*Store)(nil)
+
+// Open opens the store at a URL (postgres://user@host:port/database?schema=weft), and
+// creates its schema if necessary. The parameters are those of libpq. No error has the
+// password.
+//
+// # Errors
+//
+// An error in one sentence if the URL is not valid, PostgreSQL does not answer, is too old,
+// does not flush its log or stands behind a pooler of transactions, or if the schema was
+// written by a newer release. [ErrInUse] for an exclusive opening while another process
+// has the store.
+func Open(ctx context.Context, url string, o Options) (_ *Store, err error) {
+	s := &Store{writing: make(chan struct{}, 1), noted: make(chan struct{}, 1)}
+	s.keeping, s.stop = context.WithCancel(context.Background())
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("opening the store on PostgreSQL: %w", errors.Join(err, s.Close()))
+		}
+	}()
+	if err := s.configure(url); err != nil {
+		return nil, err
+	}
+	if err := s.prepare(ctx, o); err != nil {
+		return nil, err
+	}
+	if err := s.openPool(ctx); err != nil {
+		return nil, err
+	}
+	s.kept.Go(s.follow)
+	return s, nil
+}
+
+// configure reads the URL.
+func (s *Store) configure(url string) error {
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		return errors.New("the URL is not valid: " + strings.TrimPrefix(redact(err, url), "cannot parse "))
+	}
+	s.schema = config.RuntimeParams["schema"]
+	delete(config.RuntimeParams, "schema")
+	if s.schema == "" {
+		s.schema = defaultSchema
+	}
+	if config.ConnectTimeout == 0 || config.ConnectTimeout > connectTimeout {
+		config.ConnectTimeout = connectTimeout
+	}
+	config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	dialer := &net.Dialer{Timeout: config.ConnectTimeout,
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3}}
+	config.DialFunc = dialer.DialContext
+	for key, value := range map[string]string{
+		"search_path":                         pgx.Identifier{s.schema}.Sanitize(),
+		"default_transaction_isolation":       "read committed",
+		"synchronous_commit":                  "on",
+		"statement_timeout":                   fmt.Sprint(statementTimeout.Milliseconds()),
+		"idle_in_transaction_session_timeout": fmt.Sprint(idleTimeout.Milliseconds()),
+		"tcp_keepalives_idle":                 "5",
+		"tcp_keepalives_interval":             "2",
+		"tcp_keepalives_count":                "3",
+		"client_encoding":                     "UTF8",
+	} {
+		config.RuntimeParams[key] = value
+	}
+	s.config = config
+	return nil
+}
+
+// redact returns an error's text without the URL's password.
+func redact(err error, url string) string {
+	message := err.Error()
+	if i, j := strings.Index(url, "://"), strings.LastIndexByte(url, '@'); i >= 0 && j > i {
+		if _, password, ok := strings.Cut(url[i+3:j], ":"); ok && password != "" {
+			message = strings.ReplaceAll(message, password, "xxxxx")
+		}
+	}
+	return message
+}
+
+// connect makes a connection for a purpose, by which an operator recognises it.
+func (s *Store) connect(ctx context.Context, purpose string, change ...func(*pgx.ConnConfig)) (*pgx.Conn, error) {
+	config := s.config.Copy()
+	config.RuntimeParams["application_name"] = "weft " + s.schema + " " + purpose
+	for _, c := range change {
+		c(config)
+	}
+	return pgx.ConnectConfig(ctx, config)
+}
+
+// prepare checks the server, locks the store if it is opened exclusively, and migrates.
+func (s *Store) prepare(ctx context.Context, o Options) (err error) {
+	conn, err := s.connect(ctx, "open", func(c *pgx.ConnConfig) { c.RuntimeParams["statement_timeout"] = "0" })
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
+	if err := s.check(ctx, conn); err != nil {
+		return err
+	}
+	if o.Exclusive {
+		if s.guard, err = s.newGuard(ctx, o.Wait); err != nil {
+			return err
+		}
+		s.kept.Go(s.guard.keep)
+	}
+	return migrate(ctx, conn, s.schema)
+}
+
+// check refuses a server on which commits are not what they are promised to be.
+func (s *Store) check(ctx context.Context, conn *pgx.Conn) error {
+	var version int
+	var fsync, pages, encoding string
+	var pid uint32
+	err := conn.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('fsync'),
+		current_setting('full_page_writes'), current_setting('server_encoding'), pg_backend_pid()`).Scan(&version, &fsync, &pages, &encoding, &pid)
+	switch {
+	case err != nil:
+		return err
+	case version < leastVersion*10000:
+		return fmt.Errorf("the server is PostgreSQL %d; weft needs %d or newer", version/10000, leastVersion)
+	case fsync != "on":
+		return errors.New("the server runs with fsync = off and would lose commits; switch fsync on")
+	case pages != "on":
+		return errors.New("the server runs with full_page_writes = off and would lose data; switch full_page_writes on")
+	case encoding != "UTF8":
+		return fmt.Errorf("the database has the encoding %s; create it with the encoding UTF8", encoding)
+	}
+	return s.checkPooler(ctx, conn, pid)
+}
+
+// checkPooler refuses a pooler that gives a connection another backend for each
+// transaction: while another connection is in a transaction, such a pooler lets this one
+// change its backend.
+func (s *Store) checkPooler(ctx context.Context, conn *pgx.Conn, pid uint32) (err error) {
+	other, err := s.connect(ctx, "probe")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, other.Close(context.WithoutCancel(ctx))) }()
+	tx, err := other.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback(ctx) }()
+	var theirs, now uint32
+	if err := tx.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&theirs); err != nil {
+		return err
+	}
+	if err := conn.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&now); err != nil {
+		return err
+	}
+	if theirs == pid || now != pid {
+		return errors.New("the address is that of a pooler of transactions; connect directly, or by a pooler of sessions")
+	}
+	return nil
+}
+
+func (s *Store) openPool(ctx context.Context) error {
+	config, err := pgxpool.ParseConfig("")
+	if err != nil {
+		return err
+	}
+	config.ConnConfig = s.config.Copy()
+	config.ConnConfig.RuntimeParams["application_name"] = "weft " + s.schema + " read"
+	config.MaxConns, config.MinConns = readers, 0
+	config.MaxConnIdleTime = 5 * time.Minute
+	s.pool, err = pgxpool.NewWithConfig(ctx, config)
+	return err
+}
+
+// Close implements [host.Store].
+func (s *Store) Close() error {
+	if s.closed.Swap(true) {
+		return nil
+	}
+	s.stop()
+	s.writing <- struct{}{} // who waits for PostgreSQL stops, as keeping has ended
+	defer func() { <-s.writing }()
+	s.kept.Wait()
+	if s.pool != nil {
+		s.pool.Close()
+	}
+	return s.appender.drop()
+}
+
+// Stats implements [host.Store].
+func (s *Store) Stats() host.StoreStats {
+	return host.StoreStats{
+		Commits:      s.commits.Load(),
+		JournalBytes: s.journalBytes.Load(),
+		CommitTime:   time.Duration(s.commitTime.Load()),
+	}
+}
+
+// Stalled reports whether the store waits for PostgreSQL at the moment: an append whose
+// outcome is not known, or no connection.
+func (s *Store) Stalled() bool { return s.stalled.Load() || s.guard != nil && s.guard.away.Load() }
+
+// lock waits for the right to write.
+func (s *Store) lock(ctx context.Context) error {
+	if s.closed.Load() {
+		return errClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case s.writing <- struct{}{}:
+		if s.closed.Load() {
+			s.unlock()
+			return errClosed
+		}
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *Store) unlock() { <-s.writing }

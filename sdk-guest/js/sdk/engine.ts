@@ -1,0 +1,54 @@
+// The engine's side of the contract in ../engine/README.md.
+
+/** A value that an event, the state or a host call may hold. */
+export type Value = null | undefined | boolean | number | bigint | string | Uint8Array | Value[] | { [key: string]: Value };
+
+export type Wire = [type: string, fields: { [key: string]: any }, id?: number | bigint];
+
+type Hash = "SHA-1" | "SHA-256" | "SHA-384" | "SHA-512";
+
+export interface Engine {
+  readonly version: 1;
+  describe: () => unknown;
+  step: (input: [step: string, trigger: any, run: any[], config?: any]) => unknown;
+  warm?: () => void;
+  WeftError?: unknown;
+  readonly inStep: boolean;
+
+  state_get(request: unknown): any;
+  state_edit(request: unknown): any;
+  state_begin(request: unknown): any;
+  state_commit(request: unknown): any;
+  state_abort(request: unknown): any;
+  send_event(request: unknown): any;
+  collect_events(request: unknown): any;
+  wait_for_event(request: unknown): any;
+  write_event_to_stream(request: unknown): any;
+  run_workflow(request: unknown): any;
+  call_resource(request: unknown): any;
+  sleep(request: unknown): any;
+  now(request: unknown): any;
+  random(request: unknown): any;
+  log(request: unknown): any;
+
+  encode(value: unknown): Uint8Array;
+  decode(bytes: Uint8Array): any;
+  float(n: number): any;
+  frames(error: unknown): string[];
+  describeError(error: unknown): { code: string; message: string; retryable?: boolean; data?: any };
+  utf8Encode(text: string): Uint8Array;
+  utf8Decode(bytes: Uint8Array, fatal: boolean): string;
+  digest(algorithm: Hash, data: Uint8Array): Uint8Array;
+  hmac(algorithm: Hash, key: Uint8Array, data: Uint8Array): Uint8Array;
+  randomFill(bytes: Uint8Array): void;
+}
+
+/** The engine; undefined in a process that only tests functions, such as Node's. */
+export const engine: Engine = (globalThis as any).__weft;
+
+if (engine && engine.version !== 1) {
+  throw new Error("the SDK of this project does not fit this weft: run 'weft sdk update'");
+}
+
+/** float marks a number of type "number", which is a float even if it is whole. */
+export const float = (n: number): any => (engine ? engine.float(n) : n);
