@@ -56,7 +56,7 @@ func (s *Scheduler) Cancel(ctx context.Context, tenant, id string, purge bool) (
 			continue
 		// The messages are in the journal of this session, and would be deleted with it.
 		case errors.Is(err, errTell):
-			if _, err := s.mailer.settle(ctx, ss.key); err != nil {
+			if _, err := s.mailer.Settle(ctx, ss.key); err != nil {
 				return false, err
 			}
 			continue
@@ -72,7 +72,7 @@ func (s *Scheduler) Cancel(ctx context.Context, tenant, id string, purge bool) (
 			return false, err
 		}
 		// Children in other sessions are cancelled by messages, and before the answer.
-		if pos, err = s.mailer.settle(ctx, ss.key); err != nil {
+		if pos, err = s.mailer.Settle(ctx, ss.key); err != nil {
 			return false, err
 		}
 		if err := s.cfg.Journal.Wait(ctx, pos); err != nil {

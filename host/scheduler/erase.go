@@ -30,7 +30,7 @@ func (s *Scheduler) DeleteSession(ctx context.Context, tenant, id string) error 
 		case errors.Is(err, errDead):
 			continue
 		case errors.Is(err, errTell):
-			if _, err := s.mailer.settle(ctx, key); err != nil {
+			if _, err := s.mailer.Settle(ctx, key); err != nil {
 				return err
 			}
 			continue

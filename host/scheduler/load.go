@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"time"
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/deaths"
@@ -135,7 +134,7 @@ func (ss *session) recover(records map[uint64]*history.Record) {
 	s := ss.s
 	// Messages may be left of runs that have ended, too.
 	for _, to := range ss.eng.MailTo() {
-		s.mailer.post(route{ss.key, to}, time.Time{})
+		s.mailer.Post(ss.key, to)
 	}
 	if ss.eng.Active() == 0 {
 		return

@@ -8,15 +8,14 @@
 // Everything that needs no session in memory has a package of its own below: fair (tokens,
 // budgets, timers, goroutines), admission (who may begin), calls (of resources),
 // idempotency (repeated requests), suspects (what ends the process), quarantine, downtime,
-// retention, tickets (for writes), versions (of workflows), handlers (their ids), and history (what is stored, read without a session).
+// retention, tickets (for writes), versions (of workflows), handlers (their ids), mail (between sessions), and history (what is stored, read without a session).
 // Here are the sessions, their ticks and attempts, and components that join them to those
 // packages:
 //
 //	table      sessions in memory, loaded and evicted       dues       timers, sessions that are due
-//	mailer     messages between sessions                    calls      of resources
-//	cores      who gets a core                              life       of this server: marks, stopping
+//	cores      who gets a core                              calls      of resources
 //	gate       starts and events of clients enter           suspicion  what is suspected, tried alone
-//	starts     how long a start would wait
+//	starts     how long a start would wait                  life       of this server: marks, stopping
 //
 // # Protocol
 //
@@ -33,7 +32,7 @@
 // Invariants:
 //
 //  1. Lock order: a session's mutex before the scheduler's, and that before the mutexes
-//     of the idempotency keys, the reserved handlers, the sweeper, the spaces of calls and the counts of reads,
+//     of the idempotency keys, the reserved handlers, the mailer, the sweeper, the spaces of calls and the counts of reads,
 //     which take none of these. No I/O and no guest under any of them.
 //  2. Who uses a session pins it; a session without pins, open attempts and
 //     un-durable entries may leave memory.
@@ -71,6 +70,7 @@ import (
 	"github.com/weftrun/weft/host/scheduler/handlers"
 	"github.com/weftrun/weft/host/scheduler/history"
 	"github.com/weftrun/weft/host/scheduler/idempotency"
+	"github.com/weftrun/weft/host/scheduler/mail"
 	"github.com/weftrun/weft/host/scheduler/retention"
 	"github.com/weftrun/weft/host/scheduler/versions"
 	"github.com/weftrun/weft/host/state"
@@ -283,6 +283,8 @@ type Scheduler struct {
 	reserved *handlers.Reservations // ids of handlers that are about to start
 	old      *retention.Sweeper
 
+	mailer mail.Mailer // messages between sessions
+
 	log   logger
 	reads readCounts // has a mutex of its own
 
@@ -292,7 +294,6 @@ type Scheduler struct {
 	gate      admission.Gate   // for starts and events of clients
 	starts    admission.Starts // which starts are admitted
 	dues      dues             // when sessions have something to do by themselves
-	mailer    mailer           // messages between sessions
 	calls     calls.Caller     // of resources; has a part that mu does not guard
 	suspicion suspicion        // of what ends the process
 	life      life             // of this server
@@ -378,16 +379,23 @@ func newScheduler(ctx context.Context, cfg Config) *Scheduler {
 		Store: cfg.Store, Journal: cfg.Journal, Limits: cfg.Limits, Drop: s.table.dropFrom, Done: s.signal, Now: cfg.Now, Clock: s.now, Log: cfg.Log,
 	})
 	s.table.init(s)
-	s.reserved = handlers.New(handlers.Config{Store: cfg.Store, Durable: cfg.Journal.Durable, Now: s.now, Entropy: cfg.Entropy})
+	s.reserved = handlers.New(handlers.Config{Store: cfg.Store, Journal: cfg.Journal, Now: s.now, Entropy: cfg.Entropy})
 	s.cores.init(s)
 	s.starts.Init(admission.Config{Limits: cfg.Limits, Cores: &s.cores.queue, Budget: s.cores.budgets.Rate, Now: cfg.Now, Memory: cfg.Memory})
 	s.gate.Init(admission.GateConfig{
 		Places: cfg.AdmitAtOnce, Line: cfg.AdmitLine, Patience: cfg.AdmitPatience, Clocks: &s.cores.queue, Journal: cfg.Journal,
 		Lock: &s.mu, Open: s.taking, Stopped: s.stopped,
 	})
-	s.dues.s, s.mailer.s, s.suspicion.s, s.life.s = s, s, s, s
+	s.dues.s, s.suspicion.s, s.life.s = s, s, s
+	s.mailer.Init(mail.Config{
+		Acquire: s.table.mailbox, RetryAfter: s.table.retryAfter, Gone: errDead, Signal: s.signal,
+		Readable: func(version string) error { _, err := cfg.Modules.ByDigest(version); return err },
+		Log: func(level slog.Level, message string, from host.SessionKey, args ...any) {
+			s.log.session(context.Background(), level, message, from, args)
+		},
+	})
 	s.calls.Init(calls.CallerConfig{
-		Host: callHost{s}, Lock: &s.mu, Resources: cfg.Resources, Store: cfg.Store, Grow: cfg.Quotas.Grow, Durable: cfg.Journal.Durable,
+		Host: callHost{s}, Lock: &s.mu, Resources: cfg.Resources, Store: cfg.Store, Grow: cfg.Quotas.Grow, Journal: cfg.Journal,
 		Clock: cfg.Now, Now: s.now, Tracer: cfg.Tracer,
 	})
 	s.setDuties()

@@ -47,7 +47,7 @@ func (s *Scheduler) setDuties() {
 		{s.suspicion.letKept, true},
 		{s.suspicion.work, true},
 		{s.cores.backoffOver, false},
-		{s.mailer.work, false},
+		{s.mailer.Work, false},
 		{s.calls.Work, false},
 		{s.admitWaiting, true},
 		{s.cores.grant, false},

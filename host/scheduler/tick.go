@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"maps"
-	"time"
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
@@ -169,7 +168,7 @@ func (ss *session) carryOut(cmds []engine.Command) (over bool) {
 				changed[c.Run.RunID] = c.Run
 			}
 		case engine.Mail:
-			ss.s.mailer.post(route{ss.key, c.To}, time.Time{})
+			ss.s.mailer.Post(ss.key, c.To)
 		case engine.RunEnded:
 			delete(ss.versions, c.RunID)
 			ss.met(c.RunID, changed[c.RunID].Status)

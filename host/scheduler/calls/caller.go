@@ -74,6 +74,12 @@ type Tracer interface {
 	Called(call *traced.Call)
 }
 
+// Journal is the part of the journal that a caller asks.
+type Journal interface {
+	// Durable returns the queue position up to which the journal is durable.
+	Durable() uint64
+}
+
 // CallerConfig says what a caller works with. All fields must be set, except Tracer.
 type CallerConfig struct {
 	Host      Host
@@ -82,7 +88,7 @@ type CallerConfig struct {
 	Store     host.KVStore
 	// Grow refuses what would be too much for a tenant.
 	Grow    func(ctx context.Context, tenant string) error
-	Durable func() uint64 // the queue position up to which the journal is durable
+	Journal Journal
 	Clock   func() time.Time
 	Now     func() int64 // Unix nanoseconds
 	Tracer  Tracer       // nil: sessions give no spans
@@ -185,7 +191,7 @@ func (c *Caller) Cancel() {
 // their sessions. next is when to look again, zero: when something happens. Called with the
 // lock held.
 func (c *Caller) Work(now time.Time) (work []func(), next time.Time) {
-	durable := c.cfg.Durable()
+	durable := c.cfg.Journal.Durable()
 	c.spaces.Settle(durable)
 	late, next := c.Due(now)
 	for _, l := range late {

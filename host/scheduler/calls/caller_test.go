@@ -32,7 +32,7 @@ func newRig() *rig {
 	r := &rig{now: time.Unix(1_800_000_000, 0)}
 	r.Init(CallerConfig{
 		Host: r, Lock: &r.mu, Resources: r, Store: r, Grow: func(context.Context, string) error { return nil },
-		Durable: func() uint64 { return r.durable }, Clock: func() time.Time { return r.now }, Now: func() int64 { return r.now.UnixNano() },
+		Journal: r, Clock: func() time.Time { return r.now }, Now: func() int64 { return r.now.UnixNano() },
 	})
 	return r
 }
@@ -77,6 +77,7 @@ func (r *rig) Note(*Call, *host.ResourceCall) (wait func() (back func()), leave 
 
 func (r *rig) CameBack(*Call)                                      { r.say("back") }
 func (r *rig) Read(failed bool)                                    { r.say("read, failed %t", failed) }
+func (r *rig) Durable() uint64                                     { return r.durable }
 func (r *rig) Signal()                                             {}
 func (r *rig) Log(_ slog.Level, message string, _ *Call, _ ...any) { r.say("log: %s", message) }
 

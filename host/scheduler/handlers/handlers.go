@@ -19,10 +19,16 @@ type Store interface {
 	Handler(ctx context.Context, tenant, id string) (host.Handler, error)
 }
 
+// Journal is the part of the journal that reservations ask.
+type Journal interface {
+	// Durable returns the queue position up to which the journal is durable.
+	Durable() uint64
+}
+
 // Config says what reservations work with. All fields must be set.
 type Config struct {
 	Store   Store
-	Durable func() uint64  // the queue position up to which the journal is durable
+	Journal Journal
 	Now     func() int64   // Unix nanoseconds
 	Entropy func(p []byte) // fills p with random bytes
 }
@@ -58,7 +64,7 @@ type Reservation struct {
 // GiveBack ends the reservation. If the start has a position that is not durable yet, the
 // id stays taken until the position is: the store does not know the handler before.
 func (r *Reservation) GiveBack() {
-	durable := r.of.cfg.Durable()
+	durable := r.of.cfg.Journal.Durable()
 	r.of.mu.Lock()
 	defer r.of.mu.Unlock()
 	if r.Pos > durable {
@@ -100,7 +106,7 @@ func (h *Reservations) Take(ctx context.Context, req *host.StartRequest) (*Reser
 
 // reserve takes an id; false: another start has it.
 func (h *Reservations) reserve(id id) bool {
-	durable := h.cfg.Durable()
+	durable := h.cfg.Journal.Durable()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	// The store knows a start that is durable, and checkReuse looks there.
@@ -161,7 +167,7 @@ func (h *Reservations) Forget(tenant string) {
 
 // Left names an id that is still reserved, or is "", for tests.
 func (h *Reservations) Left() string {
-	durable := h.cfg.Durable()
+	durable := h.cfg.Journal.Durable()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for id, pos := range h.starting {

@@ -25,7 +25,7 @@ type world struct {
 func newWorld() *world {
 	w := &world{known: map[string]host.Handler{}}
 	w.Reservations = New(Config{
-		Store: w, Durable: func() uint64 { return w.durable }, Now: func() int64 { return w.now },
+		Store: w, Journal: w, Now: func() int64 { return w.now },
 		Entropy: func(p []byte) {
 			for i := range p {
 				p[i] = w.random
@@ -35,6 +35,9 @@ func newWorld() *world {
 	})
 	return w
 }
+
+// Durable implements Journal.
+func (w *world) Durable() uint64 { return w.durable }
 
 // Handler implements Store.
 func (w *world) Handler(_ context.Context, tenant, id string) (host.Handler, error) {
