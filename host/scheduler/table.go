@@ -72,6 +72,9 @@ func (t *table) acquire(ctx context.Context, key host.SessionKey, create bool) (
 		if err == nil {
 			err = t.s.suspicion.afterTrials(ctx, key)
 		}
+		if err == nil {
+			err = t.quarantine.Check(key) // again: the mutex was free during the trials
+		}
 		if err != nil {
 			t.s.mu.Unlock()
 			return nil, err

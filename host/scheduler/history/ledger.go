@@ -139,6 +139,10 @@ func (l *Ledger) Copies() map[uint64]*Record {
 
 // attempt adds what an attempt's entry has of its record.
 func (l *Ledger) attempt(e *engine.Entry) {
+	if e.Finish != nil {
+		l.remove(e.Invocation)
+		return
+	}
 	o := l.Records[e.Invocation]
 	if o == nil || o.Attempt != e.Attempt {
 		l.remove(e.Invocation)
@@ -151,10 +155,6 @@ func (l *Ledger) attempt(e *engine.Entry) {
 	o.Calls = append(o.Calls, e.Calls...)
 	if b, ok := e.Spending(); ok {
 		o.Spending = restored(&b)
-	}
-	if e.Finish != nil {
-		l.remove(e.Invocation)
-		return
 	}
 	if !o.short && uint64(len(o.Calls)) < e.Replayed() {
 		o.short = true
