@@ -62,6 +62,8 @@ var evaluations = []struct{ schema, value, want string }{
 	{`{"type":"string"}`, `3`, `v: must be a string, got 3`},
 	{`{"type":"string"}`, `null`, `v: must be a string, got null`},
 	{`{"type":["integer","null"]}`, `true`, `v: must be null or an integer, got a boolean`},
+	{`{"const":{"$bytes":"AAE="}}`, `{"$bytes":"AAE="}`, ``},
+	{`{"enum":[1,{"$bytes":"AAE="}]}`, `{"$bytes":"AAI="}`, `v: must be one of 1, a certain byte string`},
 	{`{"type":"object"}`, `{"$bytes":"AAE="}`, ``},
 	{`{"type":"string"}`, `{"$bytes":"AAE="}`, `v: must be a string, got a byte string`},
 	{`{"properties":{"$bytes":{"pattern":"^B"},"x":{}}}`, `{"$bytes":"AAE="}`, `v.$bytes: must match the pattern "^B"`},
