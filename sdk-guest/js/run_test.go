@@ -14,7 +14,7 @@ import (
 )
 
 // wantError runs a script whose step fails with a code and a message.
-func wantError(t *testing.T, script, code string, parts ...string) *abi.Error {
+func wantError(t *testing.T, script, code string, parts ...string) {
 	t.Helper()
 	got, failed := evaluate(t, script)
 	if failed == nil {
@@ -28,7 +28,6 @@ func wantError(t *testing.T, script, code string, parts ...string) *abi.Error {
 			t.Errorf("error = %q %s, want %q in it", failed.Message, dataOf(failed), part)
 		}
 	}
-	return failed
 }
 
 // Every vector of a value decodes to a value of JavaScript that encodes to the same

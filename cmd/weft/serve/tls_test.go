@@ -99,7 +99,11 @@ func TestTLS(t *testing.T) {
 	if _, err := io.WriteString(idle, "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	if res, err := http.ReadResponse(bufio.NewReader(idle), nil); err != nil || res.Close {
+	res, err := http.ReadResponse(bufio.NewReader(idle), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := res.Body.Close(); err != nil || res.Close {
 		t.Fatalf("the first answer: %v, %+v", err, res)
 	}
 	if body, err := ask(&tls.Config{}); err != nil || body != `{"workflows":[]}` {

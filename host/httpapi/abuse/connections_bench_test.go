@@ -34,7 +34,11 @@ func BenchmarkConnections(b *testing.B) {
 		b.Fatal(err)
 	}
 	go func() { _ = s.Serve(bound.Listener(l)) }() // ends with the benchmark
-	defer s.Close()
+	defer func() {
+		if err := s.Close(); err != nil {
+			b.Error(err)
+		}
+	}()
 	for range b.N {
 		for _, load := range []float64{0.5, 1, 2, 5, 10, 20} {
 			served, failed := offer("http://"+l.Addr().String(), load*possible, clients, length)

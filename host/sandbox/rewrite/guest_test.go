@@ -79,14 +79,14 @@ func (g guest) wasm() []byte {
 		case wasmbin.KindFunc:
 			return appendUint(b, uint64(im.Type))
 		case wasmbin.KindTable:
-			return im.Table.Limits.AppendTo(append(b, im.Table.Type))
+			return im.Table.AppendTo(append(b, im.Table.Type))
 		case wasmbin.KindMemory:
 			return im.Memory.AppendTo(b)
 		}
 		return appendGlobalType(b, im.Global)
 	}))
 	section(wasmbin.SectionFunc, entries(g.funcs, func(b []byte, f guestFunc) []byte { return appendUint(b, uint64(f.typ)) }))
-	section(wasmbin.SectionTable, entries(g.tables, func(b []byte, t wasmbin.Table) []byte { return t.Limits.AppendTo(append(b, t.Type)) }))
+	section(wasmbin.SectionTable, entries(g.tables, func(b []byte, t wasmbin.Table) []byte { return t.AppendTo(append(b, t.Type)) }))
 	section(wasmbin.SectionMemory, entries(g.memories, func(b []byte, l wasmbin.Limits) []byte { return l.AppendTo(b) }))
 	section(wasmbin.SectionGlobal, entries(g.globals, func(b []byte, g wasmbin.GlobalType) []byte {
 		zero := map[byte][]byte{

@@ -76,7 +76,7 @@ func (w *rewriter) tableSection() []byte {
 	}
 	b := appendUint(nil, uint64(len(w.m.Tables)))
 	for _, t := range w.m.Tables {
-		b = t.Limits.AppendTo(append(b, t.Type))
+		b = t.AppendTo(append(b, t.Type))
 	}
 	return b
 }

@@ -131,7 +131,7 @@ func TestRefusedRequestLeavesNothing(t *testing.T) {
 // What the store has of a request is the answer for as long as records are kept, to the
 // same tenant and route alone, and for the same body.
 func TestStoredRecordsAnswerWhileTheyAreKept(t *testing.T) {
-	now := int64(10 * repeatsKept)
+	now := 10 * repeatsKept
 	row := host.Repeat{Route: "start", Key: "k", Hash: "h", RunID: "run", Made: now}
 	f := &fake{rows: map[name]host.Repeat{{"t", "start", "k"}: row}}
 	k := New(Config{Store: f, Journal: f, Now: func() int64 { return now }})

@@ -32,12 +32,12 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("Open = %v, want ErrNewer", err)
 		}
 		exec(t, s, `UPDATE store SET needs = 1, writes = 1000`)
-		wantRefused(t, address, "written by a newer version")
+		_ = wantRefused(t, address, "written by a newer version")
 		exec(t, s, `UPDATE store SET writes = 1`)
 	})
 	t.Run("schema of others", func(t *testing.T) {
 		exec(t, s, `CREATE SCHEMA others; CREATE TABLE others.theirs ()`)
-		wantRefused(t, address+"&schema=others", "none of weft")
+		_ = wantRefused(t, address+"&schema=others", "none of weft")
 	})
 	t.Run("exclusive", func(t *testing.T) {
 		first, err := Open(t.Context(), address, Options{Exclusive: true})
@@ -78,8 +78,8 @@ func TestUnsafeServers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts servers of its own")
 	}
-	wantRefused(t, pgtest.Own(t, "fsync=off").URL, "fsync = off")
-	wantRefused(t, pgtest.Own(t, "full_page_writes=off").URL, "full_page_writes = off")
+	_ = wantRefused(t, pgtest.Own(t, "fsync=off").URL, "fsync = off")
+	_ = wantRefused(t, pgtest.Own(t, "full_page_writes=off").URL, "full_page_writes = off")
 }
 
 // No error shows the password.

@@ -76,7 +76,7 @@ func newWave(s *Store) *wave {
 
 // takes reports whether the part can be written with those before it.
 func (w *wave) takes(p *host.SessionBatch) bool {
-	return !w.keys[p.Key] && !(w.deletes && len(p.Started)+len(p.Stream) > 0)
+	return !w.keys[p.Key] && (!w.deletes || len(p.Started)+len(p.Stream) == 0)
 }
 
 // add adds the rows of a part.
