@@ -13,9 +13,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -135,6 +138,44 @@ func (s *Server) script(tb testing.TB, command string) {
 	}
 }
 
+// CPU returns the CPU time of the server's processes so far, or 0 where it is not known: the
+// server is not ours, or the system has no /proc.
+func (s *Server) CPU(tb testing.TB) time.Duration {
+	tb.Helper()
+	if s.dir == "" || runtime.GOOS != "linux" {
+		return 0
+	}
+	out, err := script(context.Background(), "pid", s.dir)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	postmaster := strings.TrimSpace(out)
+	all, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	ticks := 0
+	for _, file := range all {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // the process has ended
+		}
+		_, after, _ := strings.Cut(string(text), ") ")
+		f := strings.Fields(after) // state, parent, ...
+		if len(f) < 15 || f[1] != postmaster && filepath.Base(filepath.Dir(file)) != postmaster {
+			continue
+		}
+		for _, field := range f[11:15] { // user and system time, also of children that have ended
+			n, err := strconv.Atoi(field)
+			if err != nil {
+				tb.Fatalf("%s: %v", file, err)
+			}
+			ticks += n
+		}
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond // USER_HZ is 100 on all machines that Go supports
+}
+
 // Exec executes statements, as the user that may do everything.
 func (s *Server) Exec(tb testing.TB, address string, statements ...string) {
 	tb.Helper()
@@ -149,6 +190,23 @@ func (s *Server) Exec(tb testing.TB, address string, statements ...string) {
 			tb.Fatal(err)
 		}
 	}
+}
+
+// Query returns the one value, as text, that a query returns. The query is executed as the
+// user that may do everything.
+func (s *Server) Query(tb testing.TB, address, query string) string {
+	tb.Helper()
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, address)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	var value string
+	if err := conn.QueryRow(ctx, "SELECT ("+query+")::text").Scan(&value); err != nil {
+		tb.Fatal(err)
+	}
+	return value
 }
 
 // Database creates a database as a copy of another, "" for an empty one, and returns its
