@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/hosttest/suite"
 	"github.com/weftrun/weft/host/store/postgres/pgtest"
 )
 
@@ -87,14 +88,15 @@ func (s *storm) awaitReady() {
 // has refused it.
 func TestPostgresRestartsUnderLoad(t *testing.T) {
 	pg := pgtest.Own(t)
-	p := hosttest.Serve(t, t.TempDir(), "--store", pg.URL)
-	put(t, p, "counter", hosttest.Plugin(t, "counter-tinygo"))
+	// Idle sessions stay in memory: only the stall could drop sessions.
+	p := hosttest.New(t, hosttest.Config{Data: t.TempDir(), StoreURL: pg.URL, IdleAfter: suite.Hang})
+	p.Load(t, "tinygo", "counter")
 	const clients, restarts = 8, 4
 	session := func(c int) any { return in(fmt.Sprint("client ", c), nil) }
 	for c := range clients {
 		expect(t, p.Result(t, "counter", session(c)), "1")
 	}
-	loaded := metric(t, p, "weft_sessions_loaded_total")
+	loaded := p.Runs.Counters().Loaded
 	counts := make([]int, clients)
 	stop, done := make(chan struct{}), make(chan error, clients)
 	answered := make(chan struct{}, 1)
@@ -145,32 +147,16 @@ func TestPostgresRestartsUnderLoad(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if now := metric(t, p, "weft_sessions_loaded_total"); now != loaded {
+	if now := p.Runs.Counters().Loaded; now != loaded {
 		t.Errorf("%v sessions were loaded again", now-loaded)
 	}
 	if t.Failed() {
 		return
 	}
-	p = kill(t, p, t.TempDir(), "--store", pg.URL)
+	p.Stop(t)
+	again := hosttest.New(t, hosttest.Config{Data: t.TempDir(), StoreURL: pg.URL})
 	for c := range clients {
-		expect(t, p.Result(t, "counter", session(c)), fmt.Sprint(counts[c]+1))
+		expect(t, again.Result(t, "counter", session(c)), fmt.Sprint(counts[c]+1))
 	}
 	wantWeft(t, "no faults", "check", "--online", "--store", pg.URL)
-}
-
-// metric reads a metric without labels.
-func metric(t *testing.T, p *hosttest.Process, name string) float64 {
-	t.Helper()
-	_, out := p.Do(t, http.MethodGet, "/metrics", nil)
-	for line := range strings.Lines(string(out)) {
-		if text, found := strings.CutPrefix(line, name+" "); found {
-			value, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return value
-		}
-	}
-	t.Fatalf("there is no metric %s:\n%s", name, out)
-	return 0
 }

@@ -94,8 +94,33 @@ func need(tb testing.TB) {
 	suite.Missing(tb, "there is no PostgreSQL on this machine, and %s names none (.ci/postgres install)", Variable)
 }
 
+// Replica starts a streaming replica of a server. As a synchronous one its name is replica.
+// It ends with the test.
+func (s *Server) Replica(tb testing.TB) *Server {
+	tb.Helper()
+	r, err := begin(tb.Context(), "replica", s.dir)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if _, err := script(context.Background(), "stop", r.dir); err != nil {
+			tb.Error(err)
+		}
+	})
+	return r
+}
+
 func start(ctx context.Context, settings ...string) (*Server, error) {
-	args := []string{"start", "--for", fmt.Sprint(os.Getpid())}
+	return begin(ctx, "start", "", settings...)
+}
+
+// begin starts a server, or a replica of the server in a directory.
+func begin(ctx context.Context, command, of string, settings ...string) (*Server, error) {
+	args := []string{command}
+	if of != "" {
+		args = append(args, of)
+	}
+	args = append(args, "--for", fmt.Sprint(os.Getpid()))
 	for _, setting := range settings {
 		args = append(args, "-c", setting)
 	}
@@ -105,7 +130,7 @@ func start(ctx context.Context, settings ...string) (*Server, error) {
 	}
 	lines := strings.Fields(out)
 	if len(lines) != 2 {
-		return nil, fmt.Errorf(".ci/postgres start printed %q", out)
+		return nil, fmt.Errorf(".ci/postgres %s printed %q", command, out)
 	}
 	return &Server{URL: lines[0], dir: lines[1]}, nil
 }
