@@ -70,7 +70,7 @@ fuzz: test-plugins ## Run each fuzz target for a while (FUZZTIME=60s)
 
 # What tests need, with the guests' compilers and all built plugins.
 .PHONY: test-plugins
-test-plugins: toolchain python postgres build
+test-plugins: toolchain python postgres engine-py build
 	@$(parallel) plugins-go plugins-tinygo plugins-rust
 	@ZIG="$$(.ci/python/install guests)/bin/python -m ziglang" $(parallel) plugins-c plugins-zig
 
@@ -128,10 +128,14 @@ python: ## Install the Python packages that tests use, once, outside the checkou
 	@.ci/python/install >/dev/null
 
 .PHONY: engines
-engines: ## Build the engine for JavaScript from its pinned sources (needs cargo, and a network once)
+engines: engine-py ## Build the engines for JavaScript (checked in) and Python (kept outside the checkout) from their pinned sources
 	@mkdir -p build
 	sdk-guest/js/engine/build.sh build/engine.wasm
 	gzip -9nc build/engine.wasm >sdk-guest/js/engine/engine.wasm.gz
+
+.PHONY: engine-py
+engine-py: ## Build the engine for Python, unless it is there (needs python3.11, and a network once); 'make build' embeds it
+	@.ci/pyengine build
 
 .PHONY: release
 release: need-go ## Before a release is tagged: pack the SDK that programs made by 'go install' put into projects
@@ -152,6 +156,7 @@ FORCE:
 bin/weft: FORCE | need-go
 	@echo 'weft: building bin/weft'
 	.ci/pack-sdk cmd/weft/scaffold/packed/go.tar.gz
+	.ci/pyengine embed
 	CGO_ENABLED=0 go build -trimpath -ldflags='-X main.version=$(VERSION)' -o $@ ./cmd/weft
 	echo "weft: built $@ in $$SECONDS s"
 

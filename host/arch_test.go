@@ -114,10 +114,12 @@ var rooms = []room{
 	{"sdk-guest/rust", nil}, // its sources are in the binary
 	{"sdk-guest/js", nil},   // the engine is in the binary
 	{"sdk-guest/js/sdk", nil},
+	{"sdk-guest/py", nil}, // the engine is in the binary
+	{"sdk-guest/py/sdk", nil},
 	{"cmd/weft/wire", []string{"..."}},
-	{"cmd/weft/scaffold", []string{"sdk-guest/js/sdk", "sdk-guest/rust"}},
+	{"cmd/weft/scaffold", []string{"sdk-guest/js/sdk", "sdk-guest/py/sdk", "sdk-guest/rust"}},
 	{"cmd/weft/guest", []string{"cmd/weft/guest/script"}},
-	{"cmd/weft/guest/script", []string{"sdk-guest/js", "sdk-guest/js/sdk"}},
+	{"cmd/weft/guest/script", []string{"sdk-guest/js", "sdk-guest/js/sdk", "sdk-guest/py", "sdk-guest/py/sdk"}},
 	{"cmd/weft/screen", []string{"host"}},
 	{"cmd/weft/cli", []string{"host"}},
 	{"cmd/weft/remote", []string{"host", "host/client", "host/server", "cmd/weft/cli", "cmd/weft/screen"}},

@@ -23,21 +23,23 @@ import (
 
 // testedElsewhere are the blocks that another test checks, by language and page.
 var testedElsewhere = map[string]string{
-	"rust sdk-guest/rust/README.md":    "TestRustReadme builds, tests, uploads and runs them",
-	"toml sdk-guest/rust/README.md":    "TestRustReadme builds by them",
-	"ts sdk-guest/js/sdk/README.md":    "TestPage of cmd/weft/guest/script builds them",
-	"ts sdk-guest/js/engine/README.md": "an interface between the engine and the SDK: sdk-guest/js/sdk/engine.ts has its types",
-	"console docs/tutorial/":           "TestTutorial enters them",
-	"diff docs/tutorial/":              "TestTutorial makes these changes",
-	"go docs/tutorial/":                "TestTutorial looks for them in the projects",
-	"rust docs/tutorial/":              "TestTutorial looks for them in the projects",
-	"console docs/guides/python.md":    "TestPythonPage enters them",
-	"python docs/guides/python.md":     "TestPythonPage runs it",
-	"console docs/journal.md":          "TestLessons enters them",
-	"console docs/sessions.md":         "TestLessons enters them",
-	" docs/reference/sdk-rust.md":      "examples in comments of the sources, which cargo test compiles and plays",
-	" README.md":                       "a go.mod: .ci/test builds the plugin of README.md by it, with Go and with TinyGo",
-	" testdata/abi/README.md":          "how a line of a list of vectors is made",
+	"rust sdk-guest/rust/README.md":     "TestRustReadme builds, tests, uploads and runs them",
+	"toml sdk-guest/rust/README.md":     "TestRustReadme builds by them",
+	"ts sdk-guest/js/sdk/README.md":     "TestPage of cmd/weft/guest/script builds them",
+	"python sdk-guest/py/sdk/README.md": "TestPage of sdk-guest/py runs it",
+	"ts sdk-guest/js/engine/README.md":  "an interface between the engine and the SDK: sdk-guest/js/sdk/engine.ts has its types",
+	"console docs/tutorial/":            "TestTutorial enters them",
+	"diff docs/tutorial/":               "TestTutorial makes these changes",
+	"go docs/tutorial/":                 "TestTutorial looks for them in the projects",
+	"rust docs/tutorial/":               "TestTutorial looks for them in the projects",
+	"python docs/tutorial/":             "TestTutorial looks for them in the projects",
+	"console docs/guides/python.md":     "TestPythonPage enters them",
+	"python docs/guides/python.md":      "TestPythonPage runs it",
+	"console docs/journal.md":           "TestLessons enters them",
+	"console docs/sessions.md":          "TestLessons enters them",
+	" docs/reference/sdk-rust.md":       "examples in comments of the sources, which cargo test compiles and plays",
+	" README.md":                        "a go.mod: .ci/test builds the plugin of README.md by it, with Go and with TinyGo",
+	" testdata/abi/README.md":           "how a line of a list of vectors is made",
 }
 
 // notRun are the languages that no test runs, with the reason.
@@ -46,13 +48,14 @@ var notRun = map[string]string{
 	"ini":        "a unit of systemd, which is not where tests run; its command is looked at by TestCodeInPages",
 	"dockerfile": "a container, likewise; its command is looked at below",
 	"nginx":      "a proxy's settings, likewise",
-	"python":     "what a workflow looks like in LlamaIndex, for comparison",
+	"python":     "what a workflow looks like in LlamaIndex, and the imports that differ: TestLlamaIndexPrograms has whole programs",
 }
 
 // commandsOf says which test runs the commands of a page, or of all pages below a folder,
 // or why no test runs them. TestCodeInPages always checks that commands and flags exist.
 var commandsOf = map[string]string{
 	"sdk-guest/js/sdk/README.md": "TestProjects, with other names",
+	"sdk-guest/py/sdk/README.md": "TestProjects, with other names",
 	"docs/tutorial/":             "TestTutorial",
 	"docs/journal.md":            "TestLessons; snapshots and retries, which take another server and failed runs: testdata/script/data.txtar and retry.txtar",
 	"docs/sessions.md":           "TestLessons, and testdata/script/sessions.txtar",

@@ -28,8 +28,9 @@ func TestMistakes(t *testing.T) {
 	dirs := map[string]string{}
 	languages := scaffold.Languages
 	if !suite.Soak() {
-		languages = []string{"tinygo", "ts"} // only "make soak" checks the other compilers' texts
+		languages = []string{"tinygo", "ts", "py"} // only "make soak" checks the other compilers' texts
 	}
+	needPython(t)
 	for _, language := range languages {
 		name := "mistake"
 		if language == "rust" {
@@ -63,6 +64,9 @@ func TestMistakes(t *testing.T) {
 			}
 			if parts["main.ts"] != "" {
 				source = "main.ts"
+			}
+			if parts["main.py"] != "" {
+				source = "main.py"
 			}
 			if parts["src/lib.rs"] != "" {
 				source = "src/lib.rs"

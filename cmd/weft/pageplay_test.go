@@ -85,7 +85,7 @@ func (p *reader) play() {
 			}
 		case kind == "diff":
 			p.change(b, about)
-		case kind == "python" && about != "":
+		case kind == "python" && about != "" && !strings.HasPrefix(p.page.path, "docs/tutorial/"):
 			if err := os.WriteFile(filepath.Join(p.home, about), []byte(p.here(b.text)), 0o666); err != nil {
 				p.t.Fatal(err)
 			}

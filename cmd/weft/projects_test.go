@@ -41,6 +41,9 @@ func TestProjects(t *testing.T) {
 	p := newProjects(t)
 	for _, language := range scaffold.Languages {
 		t.Run(language, func(t *testing.T) {
+			if language == "py" {
+				needPython(t)
+			}
 			templates := scaffold.Templates
 			if !suite.Soak() {
 				templates = templates[:1] // each takes seconds of a compiler

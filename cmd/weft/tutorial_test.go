@@ -29,8 +29,11 @@ func TestTutorial(t *testing.T) {
 	for _, p := range docPages(t) {
 		if dir, name := filepath.Split(p.path); dir == "docs/tutorial/" {
 			t.Run(strings.TrimSuffix(name, ".md"), func(t *testing.T) {
-				if name == "go.md" || name == "rust.md" {
+				if name == "go.md" || name == "rust.md" || name == "python.md" {
 					suite.OnlySoak(t) // the pages are similar, and compilers take long
+				}
+				if name == "python.md" {
+					needPython(t)
 				}
 				if name != "README.md" { // this page makes the program that the other pages use
 					t.Parallel() // each compiler leaves cores idle at times

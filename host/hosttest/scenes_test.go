@@ -2,6 +2,8 @@ package hosttest_test
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -17,6 +19,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host/hosttest"
 	"github.com/weftrun/weft/host/hosttest/suite"
+	"github.com/weftrun/weft/host/sandbox"
 )
 
 // act is a run of the scenes plugin and its expected result. testdata/scenes.json lists
@@ -83,11 +86,12 @@ var made = map[abi.Import]string{
 	abi.ImportLog:         "logs",
 }
 
-// Steps written for Go, TinyGo and Rust behave identically: results, errors, streams, and
+// Steps written for Go, TinyGo, Rust and Python behave identically: results, errors, streams, and
 // the waits in records. Every host call has an act.
 func TestScenes(t *testing.T) {
 	p := hosttest.Serve(t, t.TempDir(), scenery(t))
-	builds := map[string][]byte{"scenes": hosttest.BuildPlugin(t, "scenes"), "scenes-tinygo": tinyScenes(t), "scenes-rust": rustScenes(t)}
+	builds := map[string][]byte{"scenes": hosttest.BuildPlugin(t, "scenes"), "scenes-tinygo": tinyScenes(t), "scenes-rust": rustScenes(t),
+		"scenes-py": pyScenes(t)}
 	acts := acts(t)
 	for name, wasm := range builds {
 		put(t, p, name, wasm)
@@ -103,7 +107,7 @@ func TestScenes(t *testing.T) {
 	for _, s := range acts {
 		t.Run(s.Name, func(t *testing.T) {
 			first := s.play(t, p, "scenes")
-			for _, other := range []string{"scenes-tinygo", "scenes-rust"} {
+			for _, other := range []string{"scenes-tinygo", "scenes-rust", "scenes-py"} {
 				if again := s.play(t, p, other); again != first {
 					t.Errorf("in Go %s\n%s %s", first, other, again)
 				}
@@ -131,12 +135,18 @@ func tinyScenes(t *testing.T) []byte {
 }
 
 // A Rust plugin's wait and sleep survive kills of the server.
-func TestRustKilledWhileWaiting(t *testing.T) {
+func TestRustKilledWhileWaiting(t *testing.T) { killedWhileWaiting(t, "scenes-rust", rustScenes(t)) }
+
+// So do those of a Python plugin.
+func TestPythonKilledWhileWaiting(t *testing.T) { killedWhileWaiting(t, "scenes-py", pyScenes(t)) }
+
+// killedWhileWaiting kills the server while a step of a plugin waits and sleeps.
+func killedWhileWaiting(t *testing.T, workflow string, wasm []byte) {
 	data, arg := t.TempDir(), scenery(t)
 	p := hosttest.Serve(t, data, arg)
-	put(t, p, "scenes-rust", rustScenes(t))
-	sleeping := p.RunNoWait(t, "scenes-rust", start(fields{"what": "nap", "n": 300_000_000}))
-	asking := p.RunNoWait(t, "scenes-rust", start(fields{"what": "approve", "text": "a desk"}))
+	put(t, p, workflow, wasm)
+	sleeping := p.RunNoWait(t, workflow, start(fields{"what": "nap", "n": 300_000_000}))
+	asking := p.RunNoWait(t, workflow, start(fields{"what": "approve", "text": "a desk"}))
 	for _, role := range []string{"manager", "finance"} {
 		p = kill(t, p, data, arg)
 		answer := fmt.Sprintf(`{"type":"HumanResponseEvent","value":{"role":%q,"approved":true}}`, role)
@@ -147,6 +157,55 @@ func TestRustKilledWhileWaiting(t *testing.T) {
 		p.Events(t, id, "", nil) // reads to the end
 		_, out := p.Do(t, http.MethodGet, "/handlers/"+id, nil)
 		expect(t, string(record(t, out).Result.Value.Result), want)
+	}
+}
+
+// pyScenes builds the plugin in Python.
+func pyScenes(t *testing.T) []byte {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "scenes-py")
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(hosttest.Root(), "testdata", "plugins", "scenes-py"))); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(hosttest.Binary(t), "build", dir).CombinedOutput(); err != nil {
+		if strings.Contains(string(out), "without the engine for Python") {
+			suite.Missing(t, "needs the engine for Python: make engines build")
+		}
+		t.Fatalf("build scenes-py: %v\n%s", err, out)
+	}
+	wasm, err := os.ReadFile(filepath.Join(dir, "build", "scenes-py.wasm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wasm
+}
+
+// The manifest of a plugin in Python is that of the same plugin in Go, byte for byte.
+func TestPythonManifest(t *testing.T) {
+	box, err := sandbox.New(t.Context(), sandbox.Config{CacheDir: t.TempDir(), Limits: suite.Limits()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = box.Close(t.Context()) }()
+	manifest := func(wasm []byte) []byte {
+		sum := sha256.Sum256(wasm)
+		d, err := box.Describe(t.Context(), hex.EncodeToString(sum[:]), wasm, suite.Limits())
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := abi.DecodeManifest(d.Manifest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Workflow = "scenes"
+		b, err := m.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	if was, is := manifest(hosttest.BuildPlugin(t, "scenes")), manifest(pyScenes(t)); !bytes.Equal(was, is) {
+		t.Errorf("the manifest in Go\n%s\nin Python\n%s", abi.Diag(was), abi.Diag(is))
 	}
 }
 
@@ -177,7 +236,8 @@ func scenery(t *testing.T) (arg string) {
 	file := filepath.Join(t.TempDir(), "resources.json")
 	write(t, file, fmt.Sprintf(`{"resources": {"web": {"kind": "http",
 	  "settings": {"base_url": "%s/api/", "networks": ["127.0.0.1"], "allow": [{"url": "%[1]s/api/", "methods": ["POST"]}]},
-	  "grants": [{"tenant": "default", "workflow": "scenes"}, {"tenant": "default", "workflow": "scenes-rust"}, {"tenant": "default", "workflow": "scenes-tinygo"}]},
+	  "grants": [{"tenant": "default", "workflow": "scenes"}, {"tenant": "default", "workflow": "scenes-rust"}, {"tenant": "default", "workflow": "scenes-tinygo"},
+	    {"tenant": "default", "workflow": "scenes-py"}]},
 	  "shelf": {"kind": "kv", "grants": [{"tenant": "*", "workflow": "*"}]}}}`, service.URL))
 	return "--resources=" + file
 }
@@ -226,7 +286,7 @@ func (s act) play(t *testing.T, p *hosttest.Process, workflow string) string {
 		t.Errorf("%s streams %s, want %s", workflow, stream, begin)
 	}
 	seen = append(seen, end.Status, end.Error, result, stream)
-	return strings.NewReplacer("scenes-rust", "scenes", "scenes-tinygo", "scenes").Replace(strings.Join(seen, "\n"))
+	return strings.NewReplacer("scenes-rust", "scenes", "scenes-tinygo", "scenes", "scenes-py", "scenes").Replace(strings.Join(seen, "\n"))
 }
 
 // stream returns the expected beginning of the stream.

@@ -47,12 +47,14 @@ as a server does. If the folder has a flow.yaml (or flow.json), check it too and
 it beside the module as build/NAME.flow.json.
 
 weft.json names the language; without that file, a Cargo.toml means Rust, a go.mod means
-Go, a main.ts TypeScript and a main.js JavaScript. The compiler's messages are shown
-unchanged. If wasm-opt is installed, it makes modules of TinyGo and Rust smaller. For Go
-this takes 10 seconds and saves 4 per cent, so wasm-opt runs only with --optimize=always.
+Go, a main.ts TypeScript, a main.js JavaScript and a main.py Python. The compiler's
+messages are shown unchanged. If wasm-opt is installed, it makes modules of TinyGo and
+Rust smaller. For Go this takes 10 seconds and saves 4 per cent, so wasm-opt runs only
+with --optimize=always.
 
 weft bundles TypeScript and JavaScript itself, with packages of node_modules if there are
-any. If node_modules has the TypeScript compiler, the command checks types first.`,
+any. If node_modules has the TypeScript compiler, the command checks types first. Python
+is bundled too, with packages in pure Python of the folder vendor.`,
 		Example: `  weft build
   weft build greet --lang tinygo
   weft push build/greet.wasm`,

@@ -59,7 +59,7 @@ func (p Project) Build(ctx context.Context, o Options) error {
 		err = p.buildGo(ctx, o, out)
 	case "tinygo":
 		err = p.buildTinyGo(ctx, o, out)
-	case "ts", "js":
+	case "ts", "js", "py":
 		err = p.buildScript(ctx, o, out)
 	default:
 		err = p.buildRust(ctx, o, out)

@@ -34,7 +34,7 @@ func TestFind(t *testing.T) {
 		{"JavaScript", map[string]string{"main.mjs": "", "package.json": ""}, "", "js hello"},
 		{"a script with flags", map[string]string{"main.ts": "", Config: `{"language": "ts", "flags": ["-x"]}`}, "", "takes no flags"},
 		{"a script without an entry", map[string]string{"index.ts": "", Config: `{"language": "ts"}`}, "", "there is no main.ts or main.js"},
-		{"nothing", map[string]string{"main.go": ""}, "", "there is no go.mod, Cargo.toml, main.ts or main.js"},
+		{"nothing", map[string]string{"main.go": ""}, "", "there is no go.mod, Cargo.toml, main.ts, main.js or main.py"},
 		{"sources of another", map[string]string{"go.mod": ""}, "rust", "there is no Cargo.toml"},
 		{"a key that there is not", map[string]string{"go.mod": "", Config: `{"lang": "go"}`}, "", `unknown field "lang"`},
 		{"a name that leads elsewhere", map[string]string{"go.mod": "", Config: `{"name": "../x"}`}, "", "is not a valid name"},

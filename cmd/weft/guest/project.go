@@ -21,9 +21,9 @@ import (
 // Config is the file in a project with its build settings. It is optional.
 const Config = "weft.json"
 
-// Languages are the supported compilers, and the languages "ts" and "js", TypeScript and
-// JavaScript, which this program builds by itself.
-var Languages = []string{"go", "tinygo", "rust", "ts", "js"}
+// Languages are the supported compilers, and the languages "ts", "js" and "py", TypeScript,
+// JavaScript and Python, which this program builds by itself.
+var Languages = []string{"go", "tinygo", "rust", "ts", "js", "py"}
 
 // Project is a folder with the sources of one plugin.
 type Project struct {
@@ -52,7 +52,7 @@ var ErrNoProject = errors.New("no project of steps")
 //
 // # Errors
 //
-// ErrNoProject if the folder has no go.mod, Cargo.toml, main.ts or main.js; other errors
+// ErrNoProject if the folder has no go.mod, Cargo.toml, main.ts, main.js or main.py; other errors
 // if the folder cannot be read, or weft.json is not valid.
 func Find(dir, language string) (Project, error) {
 	p := Project{Dir: dir}
@@ -129,12 +129,14 @@ func detected(dir string) string {
 		return "ts"
 	case ".js", ".mjs":
 		return "js"
+	case ".py":
+		return "py"
 	}
 	return ""
 }
 
 // Script reports whether a language is bundled by this program.
-func Script(language string) bool { return language == "ts" || language == "js" }
+func Script(language string) bool { return language == "ts" || language == "js" || language == "py" }
 
 func is(file string) bool {
 	info, err := os.Stat(file)
@@ -146,7 +148,7 @@ func (p Project) check() error {
 	file := "go.mod"
 	switch p.Language {
 	case "":
-		return fmt.Errorf("%w in %s: there is no go.mod, Cargo.toml, main.ts or main.js; 'weft new' makes a project", ErrNoProject, p.Dir)
+		return fmt.Errorf("%w in %s: there is no go.mod, Cargo.toml, main.ts, main.js or main.py; 'weft new' makes a project", ErrNoProject, p.Dir)
 	case "rust":
 		file = "Cargo.toml"
 	}
@@ -154,9 +156,13 @@ func (p Project) check() error {
 		return fmt.Errorf("%w: %s is a file; name the folder that holds the sources", ErrNoProject, p.Dir)
 	}
 	if Script(p.Language) {
+		entry, wanted := script.Entry(p.Dir) != "", "main.ts or main.js"
+		if p.Language == "py" {
+			entry, wanted = is(filepath.Join(p.Dir, script.PythonEntry)), script.PythonEntry
+		}
 		switch {
-		case script.Entry(p.Dir) == "":
-			return fmt.Errorf("%w in %s: it must be built as %s, but there is no main.ts or main.js", ErrNoProject, p.Dir, p.Language)
+		case !entry:
+			return fmt.Errorf("%w in %s: it must be built as %s, but there is no %s", ErrNoProject, p.Dir, p.Language, wanted)
 		case len(p.Flags) > 0:
 			return fmt.Errorf("%s: a project in %s takes no flags", filepath.Join(p.Dir, Config), p.Language)
 		}

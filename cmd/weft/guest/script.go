@@ -16,7 +16,7 @@ func (p Project) buildScript(ctx context.Context, o Options, out string) error {
 	if o.Begins != nil {
 		o.Begins()
 	}
-	if o.Types {
+	if o.Types && p.Language != "py" {
 		if err := p.checkTypes(ctx, o); err != nil {
 			return err
 		}

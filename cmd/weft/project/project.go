@@ -19,7 +19,7 @@ import (
 )
 
 // compilers are the names of the compilers of languages.
-var compilers = map[string]string{"go": "Go", "tinygo": "TinyGo", "rust": "Rust", "ts": "weft", "js": "weft"}
+var compilers = map[string]string{"go": "Go", "tinygo": "TinyGo", "rust": "Rust", "ts": "weft", "js": "weft", "py": "weft"}
 
 // Compiling returns a function that shows that a project is being compiled.
 func Compiling(w *screen.Working, p guest.Project) func() {

@@ -79,6 +79,8 @@ func manifestFile(p guest.Project) string {
 	switch {
 	case p.Language == "rust":
 		return "Cargo.toml"
+	case p.Language == "py":
+		return "pyproject.toml"
 	case guest.Script(p.Language):
 		return "tsconfig.json"
 	}

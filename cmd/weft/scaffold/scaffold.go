@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	jssdk "github.com/weftrun/weft/sdk-guest/js/sdk"
+	pysdk "github.com/weftrun/weft/sdk-guest/py/sdk"
 	rustsdk "github.com/weftrun/weft/sdk-guest/rust"
 )
 
@@ -24,10 +25,10 @@ var templates embed.FS
 
 // Languages are the languages of a project. Go and TinyGo are two compilers of the same
 // sources.
-var Languages = []string{"go", "tinygo", "rust", "ts", "js"}
+var Languages = []string{"go", "tinygo", "rust", "ts", "js", "py"}
 
 // languageNames are the languages' names for people.
-var languageNames = map[string]string{"go": "Go", "tinygo": "Go (compiled by TinyGo)", "rust": "Rust", "ts": "TypeScript", "js": "JavaScript"}
+var languageNames = map[string]string{"go": "Go", "tinygo": "Go (compiled by TinyGo)", "rust": "Rust", "ts": "TypeScript", "js": "JavaScript", "py": "Python"}
 
 // Template is a workflow to begin with.
 type Template struct {
@@ -159,8 +160,12 @@ func (p Project) sources() map[string]string {
 	}
 	if p.script() {
 		files["main."+p.Language] = p.Language + "/" + p.Template + "/main." + p.Language + ".tmpl"
-		files["tsconfig.json"] = "script/tsconfig.json.tmpl"
-		files["package.json"] = "script/package.json.tmpl"
+		if p.Language == "py" {
+			files["pyproject.toml"] = "py/pyproject.toml.tmpl"
+		} else {
+			files["tsconfig.json"] = "script/tsconfig.json.tmpl"
+			files["package.json"] = "script/package.json.tmpl"
+		}
 		delete(files, "Makefile") // there is nothing beside weft to call
 		return files
 	}
@@ -189,6 +194,10 @@ func (p Project) values(t Template) *strings.Replacer {
 		unitLine, without = "", "`weft` builds the plugin by itself: Node, npm and compilers are not needed. `npm install` adds packages\n"+
 			"that are written in JavaScript, and `npm install typescript` lets `weft build` check types.\n"
 	}
+	if p.Language == "py" {
+		without = "`weft` builds the plugin by itself: Python and compilers are not needed. `pip install --target vendor PACKAGE`, or a\n" +
+			"wheel in `vendor/`, adds packages that are written in Python.\n"
+	}
 	flow := ""
 	if t.Name == "flow" {
 		flow = "| `flow.yaml` | what calls the functions, and when: the workflow " + p.Name + ". `weft build` checks it, `weft push` puts it in place |\n"
@@ -201,7 +210,7 @@ func (p Project) values(t Template) *strings.Replacer {
 }
 
 // script reports whether weft bundles the project itself.
-func (p Project) script() bool { return p.Language == "ts" || p.Language == "js" }
+func (p Project) script() bool { return p.Language == "ts" || p.Language == "js" || p.Language == "py" }
 
 // lockWith adds the project to the lock file of its dependencies, at the place where
 // cargo would put it: the packages are sorted by name.
@@ -224,6 +233,8 @@ func lockWith(lock, name string) string {
 func (p Project) addSDK(files map[string][]byte) error {
 	var sources embed.FS
 	switch {
+	case p.Language == "py":
+		sources = pysdk.Source
 	case p.script():
 		sources = jssdk.Source
 	case p.Language == "rust":

@@ -38,7 +38,7 @@ var ErrSources = errors.New("the bundler refuses the sources")
 
 // Options say how a script is built.
 type Options struct {
-	Language string    // "ts" or "js", for the module's description
+	Language string    // "ts", "js" or "py"
 	Version  string    // of the program that builds, for the module's description
 	NoLines  bool      // leave out the table of lines: errors then have no files and lines
 	Said     io.Writer // gets messages of the bundler, in its own format
@@ -49,8 +49,12 @@ type Options struct {
 //
 // # Errors
 //
-// ErrSources; an error if the folder has none of Entries, or if the bundle is too large.
+// ErrSources; [py.ErrNoEngine]; an error if the folder has no file to begin with, or if the
+// bundle is too large.
 func Build(dir string, o Options) ([]byte, error) {
+	if o.Language == "py" {
+		return buildPython(dir, o)
+	}
 	entry := Entry(dir)
 	if entry == "" {
 		return nil, fmt.Errorf("%s has none of the files %s", dir, strings.Join(Entries, ", "))
@@ -59,14 +63,8 @@ func Build(dir string, o Options) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(b.source) > maxBundle {
-		return nil, fmt.Errorf("the bundle has %d bytes, and at most %d are allowed; the largest files are:\n%s", len(b.source), maxBundle, b.largest())
-	}
-	if len(b.source) > largeBundle {
-		_, err := fmt.Fprintf(o.Said, "warning: the bundle has %d bytes, so the module needs much memory; the largest files are:\n%s", len(b.source), b.largest())
-		if err != nil {
-			return nil, err
-		}
+	if err := b.checkSize(o.Said); err != nil {
+		return nil, err
 	}
 	var lines []byte
 	if !o.NoLines {
@@ -85,10 +83,10 @@ func Build(dir string, o Options) ([]byte, error) {
 	return Inject(engine, b.source, lines, info)
 }
 
-// Entry returns the name of the file that the script in a folder begins with; "" if there
-// is none.
+// Entry returns the name of the file that the script in a folder begins with, in
+// TypeScript, JavaScript or Python; "" if there is none.
 func Entry(dir string) string {
-	for _, name := range Entries {
+	for _, name := range append(slices.Clone(Entries), PythonEntry) {
 		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
 			return name
 		}
@@ -131,6 +129,18 @@ func (b *bundled) info(o Options) ([]byte, error) {
 	}
 	slices.Sort(d.Files)
 	return json.Marshal(d)
+}
+
+// checkSize refuses a bundle that is too large, and warns of a large one.
+func (b *bundled) checkSize(said io.Writer) error {
+	switch size := len(b.source); {
+	case size > maxBundle:
+		return fmt.Errorf("the bundle has %d bytes, and at most %d are allowed; the largest files are:\n%s", size, maxBundle, b.largest())
+	case size > largeBundle:
+		_, err := fmt.Fprintf(said, "warning: the bundle has %d bytes, so the module needs much memory; the largest files are:\n%s", size, b.largest())
+		return err
+	}
+	return nil
 }
 
 // largest lists the files that take most of a bundle.

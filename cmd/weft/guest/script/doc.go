@@ -1,5 +1,5 @@
-// Package script builds a module of a project in TypeScript or JavaScript: it bundles the
-// sources to one script, and puts the script into an engine that runs scripts.
+// Package script builds a module of a project in TypeScript, JavaScript or Python: it
+// bundles the sources, and puts the bundle into an engine that runs them.
 //
 // It must not know what a step is, and talks to no server.
 package script

@@ -1,0 +1,304 @@
+package py_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/hosttest/suite"
+)
+
+// Every vector decodes to a value of Python that encodes to the same bytes.
+func TestVectors(t *testing.T) {
+	p := evaluator(t)
+	files, err := filepath.Glob(filepath.Join(suite.Root(), "testdata", "abi", "*.cbor"))
+	if err != nil || len(files) < 90 {
+		t.Fatalf("%d vectors, %v", len(files), err)
+	}
+	var all []any
+	for _, path := range files {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, b)
+	}
+	body, err := abi.EncodeValue(map[string]any{"all": all, "script": "import _weft\ndef run(): return [_weft.encode(_weft.decode(b)) for b in ev.all]"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res := p.invoke(t, &calls{}, "run", "StartEvent", "{}", func(inv *host.Invocation) {
+		in, err := abi.DecodeStepInput(inv.Input)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.Trigger[0].Body = body
+		if inv.Input, err = in.Encode(); err != nil {
+			t.Fatal(err)
+		}
+	})
+	out, err := abi.DecodeStepOutput(res.Output)
+	if err != nil || out.Err != nil {
+		t.Fatalf("%v %v %v", res.Err, err, out.Err)
+	}
+	v, err := abi.DecodeValue(out.Events[0].Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := v.(map[string]any)["result"].([]any)
+	for i, want := range all {
+		if abi.Diag(got[i].([]byte)) != abi.Diag(want.([]byte)) {
+			t.Errorf("%s: encoded again as\n%s\nwant\n%s", files[i], abi.Diag(got[i].([]byte)), abi.Diag(want.([]byte)))
+		}
+	}
+}
+
+func TestMalformedMessagesAreRefused(t *testing.T) {
+	wantResult(t, `
+import _weft
+def run():
+    seen = []
+    for text in ["", "18", "1b00000000000000", "62c328", "63eda080", "7bffffffffffffffff", "5bffffffffffffffff", "9bffffffffffffffff", "bbffffffffffffffff",
+                 "9f00ff", "c000", "f7", "f97e00", "3bffffffffffffffff", "a10001", "a2616100616101", "0000", "81" * 73 + "00", "81" * 100000]:
+        try:
+            seen.append(["decoded", repr(_weft.decode(bytes.fromhex(text)))])
+        except ValueError as e:
+            if not str(e).startswith("malformed CBOR at byte "): seen.append([text[:20], str(e)])
+    return seen`, `[]`)
+}
+
+func TestValues(t *testing.T) {
+	for _, tt := range []struct{ script, want string }{
+		{`[1, -1, 2**64 - 1, -2**63, 1.5, 2.0, -0.0, True, None]`, `[1,-1,18446744073709551615,-9223372036854775808,1.5,2.0,-0.0,true,null]`},
+		{`["\ud800", b"\x01\xff", (1, 2), {1}]`, `["�",{"$bytes":"Af8="},[1,2],[1]]`},
+		{`[__import__("datetime").datetime(2026, 1, 2), __import__("enum").Enum("E", "a").a, range(3), __import__("decimal").Decimal("1.5")]`, `["2026-01-02T00:00:00",1,[0,1,2],"1.5"]`},
+		{`weft.Event(a=1, b=weft.StopEvent("x"))`, `{"a":1,"b":{"result":"x"}}`},
+		{`[__import__("json").dumps({"a": [1, None]}), __import__("re").findall(r"\d+", "a1b22"), __import__("hashlib").sha256(b"abc").hexdigest()[:8]]`,
+			`["{\"a\": [1, null]}",["1","22"],"ba7816bf"]`},
+		{`[open("notes.txt").read(), __import__("pure").answer, __import__("pathlib").Path("notes.txt").read_text()]`, `["read me\n",42,"read me\n"]`},
+	} {
+		wantResult(t, "def run(): return "+tt.script, tt.want)
+	}
+	for _, tt := range []struct{ script, code, want string }{
+		{`{"items": [1, {"when": float("nan")}]}`, "error", "ValueError: nan is not a value that can leave a step (at result.items[1].when)"},
+		{`2**64`, "panic", "OverflowError: an integer must be from -2^63 to 2^64-1 (at result)"},
+		{`{1: 2}`, "panic", "TypeError: a key of a dict must be a str: 1 is int (at result)"},
+		{`[lambda: 1]`, "panic", "an object of the type function cannot leave a step: use numbers, text, bytes, lists, dicts or models (at result[0])"},
+		{`(lambda a: a.append(a) or a)([])`, "error", "a value that contains itself cannot leave a step"},
+	} {
+		wantError(t, "def run(): return "+tt.script, tt.code, tt.want)
+	}
+}
+
+func TestErrorsOfAStep(t *testing.T) {
+	for _, tt := range []struct{ script, code, want string }{
+		{"def run():\n    return None.x", "panic", "AttributeError: 'NoneType' object has no attribute 'x' (script.py:2)"},
+		{"def run():\n    return helper.fail(1)", "panic", `"stack":["fail (helper.py:5)","run (script.py:2)"`},
+		{"def run():\n    raise ValueError('bad') from KeyError('deep')", "error", `ValueError: bad (script.py:2)`},
+		{"def run():\n    raise weft.WeftError('busy', code='unavailable', data={'after': 3})", "unavailable", `{"after":3}`},
+		{"def run(): raise SystemExit(3)", "error", "SystemExit: 3"},
+		{"async def run(): await asyncio.Event().wait()", "failed_precondition", "step run waits for something that nothing in the step brings about"},
+		{"class E(Exception):\n    def __str__(self): raise self\ndef run(): raise E()", "error", "(an exception without text)"},
+		{"async def run():\n    async with asyncio.TaskGroup() as g: g.create_task(ctx.store.missing())", "panic", "has no attribute 'missing'"},
+		{"def run(): ctx.send_event(weft.StartEvent())", "invalid_message", "step run does not declare StartEvent: add it to the annotation of its result"},
+		{"async def run(): await ctx.wait_for_event(weft.HumanResponseEvent)", "invalid_message", "add @step(waits=[HumanResponseEvent])"},
+	} {
+		wantError(t, tt.script, tt.code, tt.want)
+	}
+}
+
+// What a step does not have says what to use instead.
+func TestWhatToUseInstead(t *testing.T) {
+	for script, want := range map[string]string{
+		"import requests":            "a step has no module requests: use await ctx.http(name)",
+		"import socket":              "use await ctx.http(name)",
+		"import urllib.request":      "use await ctx.http(name)",
+		"import subprocess":          "return a list of events",
+		"import numpy":               "native code",
+		"import pydantic":            "import BaseModel and Field from weft",
+		"import workflows":           "import from weft instead",
+		"import nowhere":             "pip install --target vendor nowhere",
+		"import sqlite3":             "keep data in ctx.store",
+		"import time; time.sleep(1)": "use await ctx.sleep(seconds), or await asyncio.sleep(seconds)",
+		"open('/etc/passwd')":        "a step has no files but those of its project (notes.txt)",
+		"open('x', 'w')":             "a step cannot write files (x): keep data in ctx.store",
+		"import os; os.system('ls')": "a step cannot run programs",
+		"input('?')":                 "InputRequiredEvent",
+		"import threading; threading.Thread().start()": "a step has no threads: return a list of events",
+		"asyncio.run(asyncio.sleep(0))":                "weft runs the steps",
+		"weft.Workflow().run()":                        "ctx.run_workflow(name, ...)",
+	} {
+		t.Run("", func(t *testing.T) {
+			got, failed := evaluate(t, &calls{}, "def run():\n    "+script, nil)
+			if failed == nil || !strings.Contains(failed.Message, want) {
+				t.Errorf("%s: %v %v, want %q", script, got, failed, want)
+			}
+		})
+	}
+}
+
+func TestAsyncio(t *testing.T) {
+	wantResult(t, `
+import time
+async def work(name, delay, log):
+    await asyncio.sleep(delay)
+    log.append([name, round(time.time() - start)])
+    return name
+async def run():
+    global start
+    start, log = time.time(), []
+    done = await asyncio.gather(work("c", 20, log), work("a", 1, log), work("b", 10, log))
+    async with asyncio.TaskGroup() as g:
+        t = g.create_task(work("d", 86400 * 30, log))
+    try:
+        async with asyncio.timeout(5): await asyncio.sleep(50)
+    except TimeoutError:
+        log.append("timeout")
+    q = asyncio.Queue(1)
+    async def fill():
+        for i in range(3): await q.put(i)
+    g = asyncio.create_task(fill())
+    got = [await q.get() for _ in range(3)]
+    lock = asyncio.Lock()
+    async with lock: pass
+    asyncio.create_task(asyncio.sleep(1e9))
+    return [done, log, t.result(), got, await asyncio.to_thread(sum, [1, 2])]`,
+		`[["c","a","b"],[["a",1],["b",10],["c",20],["d",2592020],"timeout"],"d",[0,1,2],3]`)
+}
+
+// Every invocation starts from the same memory: nothing that a step changes is seen by
+// the next, and the same seed gives the same numbers.
+func TestPristine(t *testing.T) {
+	const script = `
+import random, uuid, builtins
+def run():
+    builtins.leak = getattr(builtins, "leak", 0) + 1
+    weft.Event.leak = getattr(weft.Event, "leak", 0) + 1
+    return [helper.add(), builtins.leak, weft.Event.leak, random.random(), random.randint(1, 10**9), len(gc.get_objects()) > 0]
+import gc
+`
+	first, failed := evaluate(t, &calls{}, script, nil)
+	if failed != nil || !strings.HasPrefix(first, "[1,1,1,0.") {
+		t.Fatalf("%s %v", first, failed)
+	}
+	for range 20 {
+		if got, failed := evaluate(t, &calls{}, script, nil); failed != nil || got != first {
+			t.Fatalf("a later invocation gives %s %v, the first %s", got, failed, first)
+		}
+	}
+	if other, _ := evaluate(t, &calls{}, script, func(inv *host.Invocation) { inv.Seed = [32]byte{9} }); other == first {
+		t.Error("another seed gives the same random numbers")
+	}
+}
+
+func TestHostileScriptsAreStopped(t *testing.T) {
+	small := func(inv *host.Invocation) { inv.Limits.Fuel = 300_000_000 }
+	for _, tt := range []struct{ name, script, code string }{
+		{"loop", "def run():\n    while True: pass", "fuel_exhausted"},
+		{"caught", "def run():\n    while True:\n        try: run()\n        except BaseException: pass", "fuel_exhausted"},
+		{"regexp", "import re\ndef run(): return re.match(r'^(a+)+$', 'a' * 60 + 'b')", "fuel_exhausted"},
+		{"tasks", "async def run():\n    while True: await asyncio.sleep(0)", "fuel_exhausted"},
+		{"sleeps", "async def run():\n    while True: await asyncio.sleep(1)", "fuel_exhausted limit_exceeded"},
+		{"integers", "def run(): return 10 ** 10 ** 9", "fuel_exhausted"},
+		{"recursion", "def run(): return run()", "panic"},
+		{"recursion in C", "def run():\n    a = []\n    for _ in range(100000): a = [a]\n    return repr(a)", "panic"},
+		{"recursion by a key", "def run(): return sorted([1, 2], key=lambda _: run())", "panic"},
+		{"recursion of JSON", "import json\ndef run(): return json.loads('[' * 100000)", "panic"},
+		{"recursion of a parser", "def run(): return eval('(' * 100000 + ')' * 100000)", "panic"},
+		{"recursion without a limit", "import sys\nsys.setrecursionlimit(10**6)\ndef run(): return sorted([1], key=lambda _: run())", "call_depth trap"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, failed := evaluate(t, &calls{}, tt.script, small)
+			if failed == nil || !strings.Contains(" "+tt.code+" ", " "+failed.Code+" ") {
+				t.Errorf("%s %v, want %s", got, failed, tt.code)
+			}
+		})
+	}
+	t.Run("memory", func(t *testing.T) {
+		_, failed := evaluate(t, &calls{}, "def run():\n    a = []\n    while True: a.append(bytes(1 << 20))", nil)
+		if failed == nil || failed.Code != "memory_exhausted" && !strings.Contains(failed.Message, "MemoryError") {
+			t.Errorf("failed = %v", failed)
+		}
+	})
+}
+
+func TestErrorsWhileDescribing(t *testing.T) {
+	const head = "from weft import StartEvent, StopEvent, Workflow, step, Context, Event\n"
+	for _, tt := range []struct{ name, main, want string }{
+		{"syntax", head + "def f(:\n    pass\n", "SyntaxError: invalid syntax (main.py:2)"},
+		{"import", head + "import requests\n", "a step has no module requests: use await ctx.http(name)"},
+		{"faults", head + `class A(Workflow):
+    @step
+    async def one(self, ev: StartEvent):
+        pass
+    @step(num_workers=0)
+    async def two(self, ev: int) -> StopEvent:
+        pass
+`, "workflow a: 3 faults:"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			suite.OnlySoak(t) // each compiles the engine; TestMistakes has two
+			_, _, err := load(build(t, map[string]string{"main.py": tt.main}))
+			if err == nil || !strings.Contains(problems(err), tt.want) {
+				t.Errorf("error = %s, want %q", problems(err), tt.want)
+			}
+		})
+	}
+}
+
+// The fuel of a step is what its author pays beyond the work of the function.
+func TestFuelOfACounterStep(t *testing.T) {
+	const most = 150_000
+	p := evaluator(t)
+	state, err := abi.EncodeValue(map[string]any{"count": int64(4)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &calls{answer: func(im abi.Import, _ []byte) ([]byte, abi.Status) {
+		if im == abi.ImportStateBegin {
+			return state, abi.StatusOK
+		}
+		return abi.Null, abi.StatusOK
+	}}
+	res := p.invoke(t, c, "counter", "HumanResponseEvent", "{}", nil)
+	again := p.invoke(t, c, "counter", "HumanResponseEvent", "{}", nil)
+	if got, failed := result(t, res); failed != nil || got != "5" || again.Fuel != res.Fuel {
+		t.Fatalf("result = %s %v %+v, then %d units", got, failed, res, again.Fuel)
+	}
+	t.Logf("%d units", res.Fuel)
+	if res.Fuel > most {
+		t.Errorf("a counter step burns %d units, at most %d are meant", res.Fuel, most)
+	}
+}
+
+// The program of the SDK's page runs.
+func TestPage(t *testing.T) {
+	suite.NotShort(t, "compiles an interpreter")
+	page, err := os.ReadFile("sdk/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, program, _ := strings.Cut(string(page), "```python\n")
+	program, _, found := strings.Cut(program, "```\n")
+	if !found {
+		t.Fatal("the page has no program")
+	}
+	p, d, err := load(build(t, map[string]string{"main.py": program}))
+	if err != nil {
+		t.Fatal(problems(err))
+	}
+	if m, err := abi.DecodeManifest(d.Manifest); err != nil || m.Workflow != "greet" {
+		t.Errorf("manifest = %+v %v", m, err)
+	}
+	state, err := abi.EncodeValue(map[string]any{"greeted": int64(4)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &calls{answer: func(abi.Import, []byte) ([]byte, abi.Status) { return state, abi.StatusOK }}
+	if got, failed := result(t, p.invoke(t, c, "greet", "GreetEvent", `{"name":"Ada"}`, nil)); failed != nil || got != `"Hello, Ada, number 5"` {
+		t.Errorf("result = %s %v", got, failed)
+	}
+}

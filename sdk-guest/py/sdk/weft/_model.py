@@ -1,0 +1,276 @@
+"""Models: classes whose annotations are their fields."""
+
+import copy
+import dataclasses
+import datetime
+import enum
+import types
+import typing
+
+from . import _types
+from ._types import MISSING, FieldInfo, converter, default_wire, limited, schema, zero
+from .errors import ValidationError, WorkflowValidationError
+
+_SIMPLE = (str, int, float, bool, bytes, type(None), enum.Enum, datetime.datetime, datetime.date)
+
+
+class Plan:
+    """What is known of a model's fields, made at the first use."""
+
+    __slots__ = ("fields", "names", "hints", "private", "absent")
+
+    def __init__(self, cls):
+        infos, self.private = {}, {}
+        for base in reversed(cls.__mro__):
+            for name, info in base.__dict__.get("__weft_fields__", {}).items():
+                (self.private if info.private else infos)[name] = info
+        try:
+            hints = typing.get_type_hints(cls, include_extras=True)
+        except NameError as e:
+            raise WorkflowValidationError(f"{cls.__name__}: the type {e.name} of a field is not known: import it") from None
+        self.hints = {name: hints[name] for name in infos}
+        self.fields = [_field(name, info, hints[name]) for name, info in infos.items()]
+        self.names = frozenset(infos)
+        self.absent = frozenset(name for name, t in self.hints.items() if typing.get_origin(t) is typing.NotRequired)
+
+
+def _field(name, info, hint):
+    factory = info.default_factory
+    default = info.default
+    if factory is None and default is not MISSING and not isinstance(default, _SIMPLE):
+        factory = lambda: copy.deepcopy(default)
+    return name, limited(converter(hint), info), default, factory, info
+
+
+def plan_of(cls):
+    """Returns the plan of a class."""
+    plan = cls.__dict__.get("__weft_plan__")
+    if plan is None:
+        plan = Plan(cls)
+        cls.__weft_plan__ = plan
+    return plan
+
+
+class BaseModel:
+    """A class whose annotations are its fields, with the methods of pydantic's models that steps need."""
+
+    __weft_fields__ = {}
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        fields = {}
+        for name in cls.__dict__.get("__annotations__", {}):
+            hint = cls.__dict__["__annotations__"][name]
+            if name == "model_config" or typing.get_origin(hint) is typing.ClassVar or isinstance(hint, str) and "ClassVar" in hint:
+                continue
+            value = cls.__dict__.get(name, MISSING)
+            if isinstance(value, (types.FunctionType, property, classmethod, staticmethod)):
+                continue
+            info = value if isinstance(value, FieldInfo) else FieldInfo(value)
+            if name.startswith("_"):
+                info.private = True
+            fields[name] = info
+            if value is not MISSING:
+                delattr(cls, name)
+        cls.__weft_fields__ = fields
+
+    def __init__(self, /, **values):
+        cls = type(self)
+        plan = cls.__dict__.get("__weft_plan__") or plan_of(cls)
+        d = self.__dict__
+        for name, convert, default, factory, _ in plan.fields:
+            if name in values:
+                v = values.pop(name)
+                d[name] = convert(v, name) if convert else v
+            elif factory:
+                d[name] = factory()
+            elif default is not MISSING:
+                d[name] = default
+            elif name not in plan.absent:
+                raise ValidationError(f"{cls.__name__}: the field {name} is missing")
+        for name, info in plan.private.items():
+            d[name] = values.pop(name) if name in values else info.default_factory() if info.default_factory else None if info.default is MISSING else info.default
+        if values:
+            self._take_rest(values)
+
+    def _take_rest(self, values):
+        """Takes values that are not declared as fields. A model leaves them out."""
+
+    def __getattr__(self, name):
+        cls = type(self)
+        if not name.startswith("__") and name in plan_of(cls).absent:
+            return None
+        raise AttributeError(f"'{cls.__name__}' object has no attribute '{name}'", name=name, obj=self)
+
+    def __setattr__(self, name, value):
+        cls = type(self)
+        for field, convert, *_ in plan_of(cls).fields:
+            if field == name and convert and isinstance(value, dict):
+                value = convert(value, name)  # a dict becomes the model that is declared
+        object.__setattr__(self, name, value)
+
+    def __eq__(self, other):
+        return type(self) is type(other) and self.__dict__ == other.__dict__
+
+    __hash__ = None
+
+    def __repr__(self):
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self._visible().items())})"
+
+    def __iter__(self):
+        return iter(self._visible().items())
+
+    def _visible(self):
+        private = plan_of(type(self)).private
+        return {k: v for k, v in self.__dict__.items() if k not in private} if private else self.__dict__
+
+    # ---- the methods of pydantic's models
+
+    @classmethod
+    def model_validate(cls, value):
+        """Makes a model of a dict, or returns the model."""
+        if isinstance(value, cls):
+            return value
+        if not isinstance(value, dict):
+            raise _types.wrong(cls.__name__, "a dict", value)
+        return cls(**value)
+
+    @classmethod
+    def model_validate_json(cls, text):
+        """Makes a model of a text in JSON."""
+        import json
+        return cls.model_validate(json.loads(text))
+
+    @classmethod
+    def model_construct(cls, **values):
+        """Makes a model without checks."""
+        self = cls.__new__(cls)
+        self.__dict__.update(values)
+        return self
+
+    @classmethod
+    def model_json_schema(cls):
+        """Returns the JSON Schema of the model."""
+        return {**schema_of(cls), "title": cls.__name__}
+
+    def model_dump(self, mode="python", include=None, exclude=None, exclude_none=False, exclude_unset=False, exclude_defaults=False, by_alias=False):
+        """Returns the fields as a dict; models among the values become dicts too."""
+        out = {}
+        for k, v in self._visible().items():
+            if (include is None or k in include) and (not exclude or k not in exclude) and not (exclude_none and v is None):
+                out[k] = dumped(v, mode == "json")
+        return out
+
+    def model_dump_json(self, indent=None, **options):
+        """Returns the fields as JSON."""
+        import json
+        separators = None if indent else (",", ":")
+        return json.dumps(self.model_dump(mode="json", **options), indent=indent, separators=separators, ensure_ascii=False)
+
+    def model_copy(self, *, update=None, deep=False):
+        """Returns a copy with other values of some fields."""
+        new = type(self).__new__(type(self))
+        new.__dict__.update(copy.deepcopy(self.__dict__) if deep else self.__dict__)
+        new.__dict__.update(update or {})
+        return new
+
+    dict = model_dump
+    json = model_dump_json
+    copy = model_copy
+
+
+def dumped(v, json=False):
+    """Returns a value without models in it."""
+    if isinstance(v, BaseModel):
+        return v.model_dump(mode="json" if json else "python")
+    if type(v) is dict:
+        return {k: dumped(x, json) for k, x in v.items()}
+    if isinstance(v, (list, tuple, set, frozenset)) and not hasattr(v, "_fields"):
+        items = [dumped(x, json) for x in v]
+        return items if json else type(v)(items)
+    if not json or v is None or isinstance(v, (str, int, float, bool)) and not isinstance(v, enum.Enum):
+        return v
+    p = plain(v)
+    return p.decode() if isinstance(p, bytes) else p if p is NotImplemented else dumped(p, True)
+
+
+def plain(v):
+    """Returns a value that the engine can encode, for an object that it cannot; NotImplemented if there is none."""
+    if isinstance(v, BaseModel):
+        return v._visible()
+    if isinstance(v, enum.Enum):
+        return v.value
+    if isinstance(v, dict):
+        return dict(v)
+    if isinstance(v, (set, frozenset)):
+        try:
+            return sorted(v)
+        except TypeError:
+            return list(v)
+    if isinstance(v, str):
+        return str.__str__(v)
+    if isinstance(v, int):
+        return int(v)
+    if isinstance(v, float):
+        return float(v)
+    if isinstance(v, (list, bytearray, memoryview)):
+        return list(v) if isinstance(v, list) else bytes(v)
+    if isinstance(v, datetime.timedelta):
+        return v.total_seconds()
+    if isinstance(v, (datetime.datetime, datetime.date, datetime.time)):
+        return v.isoformat()
+    if dataclasses.is_dataclass(v) and not isinstance(v, type):
+        return {f.name: getattr(v, f.name) for f in dataclasses.fields(v)}
+    t = type(v)
+    if t.__module__ in ("uuid", "decimal", "pathlib", "fractions", "ipaddress"):
+        return str(v)
+    if t.__module__ == "collections" and t.__name__ == "deque" or t.__module__ == "builtins" and t.__name__ in ("dict_keys", "dict_values", "range"):
+        return list(v)
+    return NotImplemented
+
+
+def schema_of(cls):
+    """Returns the JSON Schema of a model, without a title."""
+    properties, required = {}, []
+    plan = plan_of(cls)
+    for name, _, default, factory, info in plan.fields:
+        hint = plan.hints[name]
+        s = schema(hint)
+        s = {**s, **_types.limits(info, s)}
+        if default is not MISSING:
+            s["default"] = dumped(default_wire(default, hint), True)
+        elif factory is None and name not in plan.absent:
+            required.append(name)
+        properties[name] = s
+    return _types.required_list(properties, required)
+
+
+def initial_of(cls):
+    """Returns the fields of a state that nobody has set."""
+    out = {}
+    plan = plan_of(cls)
+    for name, _, default, factory, _ in plan.fields:
+        if name in plan.absent:
+            continue
+        value = factory() if factory else default if default is not MISSING else zero(plan.hints[name])
+        out[name] = dumped(default_wire(value, plan.hints[name]), True)
+    return out
+
+
+def _model(base):
+    if not issubclass(base, BaseModel):
+        return None
+
+    def convert(v, path):
+        if isinstance(v, base):
+            return v
+        if not isinstance(v, dict):
+            raise _types.wrong(path, "a " + base.__name__, v)
+        try:
+            return base(**v)
+        except ValidationError as e:
+            raise ValidationError(f"{path}: {e}") from None
+    return convert, lambda: schema_of(base), lambda: initial_of(base)
+
+
+_types._models.append(_model)

@@ -1,0 +1,415 @@
+"""Types of Python as converters of values and as JSON Schema."""
+
+import dataclasses
+import datetime
+import enum
+import re
+import types
+import typing
+
+from .errors import ValidationError
+
+MISSING = type("MISSING", (), {"__repr__": lambda self: "MISSING", "__bool__": lambda self: False})()
+
+
+class FieldInfo:
+    """What a model knows of a field beside its type."""
+
+    __slots__ = ("default", "default_factory", "description", "ge", "gt", "le", "lt", "min_length", "max_length", "pattern", "private", "alias")
+
+    def __init__(self, default=MISSING, default_factory=None, description=None, private=False, **limits):
+        self.default = MISSING if default is ... else default
+        self.default_factory = default_factory
+        self.description = description
+        self.private = private
+        for name in self.__slots__[3:10] + ("alias",):
+            setattr(self, name, limits.get(name))
+
+
+def Field(default=MISSING, *, default_factory=None, description=None, **limits):
+    """Describes a field of a model: its default, and limits of its values (ge, gt, le, lt, min_length, max_length, pattern)."""
+    return FieldInfo(default, default_factory, description, **limits)
+
+
+def PrivateAttr(default=MISSING, *, default_factory=None):
+    """Declares an attribute of a model that does not leave the step."""
+    return FieldInfo(default, default_factory, private=True)
+
+
+def shown(t):
+    """Returns a type as messages show it."""
+    return t.__name__ if isinstance(t, type) and not typing.get_args(t) else str(t).replace("typing.", "")
+
+
+def wrong(path, want, value):
+    got = repr(value)
+    return ValidationError(f"{path} must be {want}, and {got if len(got) <= 80 else got[:77] + '...'} is of the type {type(value).__name__}")
+
+
+# ---- converters
+
+
+def _text(v, path):
+    if isinstance(v, str):
+        return v
+    raise wrong(path, "a str", v)
+
+
+def _int(v, path):
+    if type(v) is int:
+        return v
+    if isinstance(v, int) or isinstance(v, float) and v.is_integer():
+        return int(v)
+    if isinstance(v, str):
+        try:
+            return int(v)
+        except ValueError:
+            pass
+    raise wrong(path, "an int", v)
+
+
+def _float(v, path):
+    if isinstance(v, (int, float)):
+        return float(v)
+    if isinstance(v, str):
+        try:
+            return float(v)
+        except ValueError:
+            pass
+    raise wrong(path, "a float", v)
+
+
+_BOOLS = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False, "on": True, "off": False}
+
+
+def _bool(v, path):
+    if isinstance(v, bool):
+        return v
+    known = _BOOLS.get(str(v).lower()) if isinstance(v, (int, float, str)) else None
+    if known is None:
+        raise wrong(path, "a bool", v)
+    return known
+
+
+def _bytes(v, path):
+    if isinstance(v, (bytes, bytearray)):
+        return bytes(v)
+    if isinstance(v, str):
+        return v.encode()
+    raise wrong(path, "bytes", v)
+
+
+def _none(v, path):
+    if v is None:
+        return v
+    raise wrong(path, "None", v)
+
+
+def _parsed(t, parse):
+    def convert(v, path):
+        if isinstance(v, t):
+            return v
+        try:
+            return parse(v)
+        except (ValueError, TypeError, ArithmeticError):
+            raise wrong(path, "a " + t.__name__, v) from None
+    return convert
+
+
+def _datetime(v):
+    if isinstance(v, (int, float)):
+        return datetime.datetime.fromtimestamp(v, datetime.timezone.utc)
+    return datetime.datetime.fromisoformat(v)
+
+
+def _timedelta(v):
+    return datetime.timedelta(seconds=float(v))
+
+
+_plain = {
+    str: _text, int: _int, float: _float, bool: _bool, bytes: _bytes, type(None): _none, None: _none,
+    datetime.datetime: _parsed(datetime.datetime, _datetime), datetime.date: _parsed(datetime.date, datetime.date.fromisoformat),
+    datetime.time: _parsed(datetime.time, datetime.time.fromisoformat), datetime.timedelta: _parsed(datetime.timedelta, _timedelta),
+}
+
+
+def _items(make, item):
+    def convert(v, path):
+        if isinstance(v, (str, bytes, dict)) or not hasattr(v, "__iter__"):
+            raise wrong(path, "a " + make.__name__, v)
+        if item is None:
+            return v if type(v) is make else make(v)
+        return make([item(x, f"{path}[{i}]") for i, x in enumerate(v)])
+    return convert
+
+
+def _fixed(items):
+    def convert(v, path):
+        if not isinstance(v, (list, tuple)) or len(v) != len(items):
+            raise wrong(path, f"a tuple of {len(items)} items", v)
+        return tuple(f(x, f"{path}[{i}]") if f else x for i, (f, x) in enumerate(zip(items, v)))
+    return convert
+
+
+def _mapping(make, key, item):
+    def convert(v, path):
+        if not isinstance(v, dict):
+            raise wrong(path, "a dict", v)
+        if key is None and item is None:
+            return v if make is dict else make(v)
+        return make((key(k, f"{path} (a key)") if key else k, item(x, f"{path}.{k}") if item else x) for k, x in v.items())
+    return convert
+
+
+def _union(members):
+    exact = {t for t in members if isinstance(t, type)}
+    converters = [converter(t) for t in members]
+
+    def convert(v, path):
+        if type(v) in exact:
+            return converters[members.index(type(v))](v, path) if converters[members.index(type(v))] else v
+        for f in converters:
+            if f is None:
+                return v
+            try:
+                return f(v, path)
+            except ValidationError:
+                pass
+        raise wrong(path, " or ".join(shown(t) for t in members), v)
+    return convert
+
+
+def _literal(values):
+    def convert(v, path):
+        for x in values:
+            if x == v and type(x) is type(v):
+                return v
+        raise wrong(path, "one of " + ", ".join(map(repr, values)), v)
+    return convert
+
+
+def _enum(t):
+    def convert(v, path):
+        try:
+            return t(v)
+        except ValueError:
+            raise wrong(path, "one of " + ", ".join(repr(m.value) for m in t), v) from None
+    return convert
+
+
+def _dataclass(t):
+    plan = None
+
+    def convert(v, path):
+        nonlocal plan
+        if isinstance(v, t):
+            return v
+        if not isinstance(v, dict):
+            raise wrong(path, "a " + t.__name__, v)
+        if plan is None:
+            hints = typing.get_type_hints(t, include_extras=True)
+            plan = {f.name: converter(hints[f.name]) for f in dataclasses.fields(t) if f.init}
+        try:
+            return t(**{k: plan[k](x, f"{path}.{k}") if plan.get(k) else x for k, x in v.items() if k in plan})
+        except TypeError as e:
+            raise ValidationError(f"{path}: {e}") from None
+    return convert
+
+
+def _instance(t):
+    def convert(v, path):
+        if isinstance(v, t):
+            return v
+        raise wrong(path, "a " + t.__name__, v)
+    return convert
+
+
+def _limited(f, info):
+    def convert(v, path):
+        if f:
+            v = f(v, path)
+        for name, holds, text in (
+            ("ge", lambda a, b: a >= b, "at least"), ("gt", lambda a, b: a > b, "more than"), ("le", lambda a, b: a <= b, "at most"),
+            ("lt", lambda a, b: a < b, "less than"),
+        ):
+            limit = getattr(info, name)
+            if limit is not None and v is not None and not holds(v, limit):
+                raise ValidationError(f"{path} must be {text} {limit}, and it is {v!r}")
+        if info.min_length is not None and len(v) < info.min_length or info.max_length is not None and len(v) > info.max_length:
+            raise ValidationError(f"{path} has {len(v)} items: from {info.min_length or 0} to {info.max_length or 'any number'} are allowed")
+        if info.pattern is not None and isinstance(v, str) and not re.search(info.pattern, v):
+            raise ValidationError(f"{path} does not match {info.pattern!r}: {v!r}")
+        return v
+    return convert
+
+
+def limited(f, info):
+    """Adds the limits of a field to a converter."""
+    if all(getattr(info, name) is None for name in ("ge", "gt", "le", "lt", "min_length", "max_length", "pattern")):
+        return f
+    return _limited(f, info)
+
+
+_models = []  # functions that give a converter, and a schema, for a class of theirs
+
+
+def converter(t):
+    """Returns the function that converts and checks a value of a type, given the value and its place; None for any value."""
+    if t in _plain if isinstance(t, type) or t is None else False:
+        return _plain[t]
+    origin, args = typing.get_origin(t), typing.get_args(t)
+    if origin is typing.Annotated:
+        f = converter(args[0])
+        for extra in args[1:]:
+            if isinstance(extra, FieldInfo):
+                f = limited(f, extra)
+        return f
+    if origin in (typing.NotRequired, typing.Required):
+        return converter(args[0])
+    if origin in (typing.Union, types.UnionType):
+        return _union(args)
+    if origin is typing.Literal:
+        return _literal(args)
+    base = origin or t
+    if not isinstance(base, type) or base is typing.Any:
+        return None
+    for model in _models:
+        if found := model(base):
+            return found[0]
+    if base is tuple and args and args[-1] is not ...:
+        return _fixed([converter(a) for a in args])
+    if base in (list, set, frozenset, tuple) or origin and base.__module__ == "collections.abc" and not issubclass(base, dict) and len(args) == 1:
+        return _items(base if base in (list, set, frozenset, tuple) else list, converter(args[0]) if args else None)
+    if issubclass(base, dict) or origin and base.__name__ in ("Mapping", "MutableMapping"):
+        make = base if base in (dict,) or issubclass(base, dict) and not typing.is_typeddict(base) and not args else dict
+        return _mapping(make if make is not dict and not args and make().__class__ is make else dict, *([converter(a) for a in args] if len(args) == 2 else (None, None)))
+    if issubclass(base, enum.Enum):
+        return _enum(base)
+    if dataclasses.is_dataclass(base):
+        return _dataclass(base)
+    if base is object or getattr(base, "_is_protocol", False):
+        return None
+    special = {"UUID": str, "Decimal": str, "PosixPath": str, "Path": str, "PurePosixPath": str}
+    if base.__name__ in special and base.__module__ in ("uuid", "decimal", "pathlib"):
+        return _parsed(base, lambda v: base(v))
+    return _instance(base)
+
+
+# ---- JSON Schema
+
+_names = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null", None: "null"}
+_formats = {datetime.datetime: "date-time", datetime.date: "date", datetime.time: "time"}
+
+
+def schema(t):
+    """Returns the JSON Schema of a type."""
+    if isinstance(t, type) or t is None:
+        if t in _names:
+            return {"type": _names[t]}
+        if t in _formats:
+            return {"type": "string", "format": _formats[t]}
+    origin, args = typing.get_origin(t), typing.get_args(t)
+    if origin is typing.Annotated:
+        s = schema(args[0])
+        for extra in args[1:]:
+            if isinstance(extra, FieldInfo):
+                s = {**s, **limits(extra, s)}
+        return s
+    if origin in (typing.NotRequired, typing.Required):
+        return schema(args[0])
+    if origin in (typing.Union, types.UnionType):
+        members = [schema(a) for a in args]
+        return {} if {} in members else {"anyOf": members}
+    if origin is typing.Literal:
+        return _choice(list(args))
+    base = origin or t
+    if not isinstance(base, type) or base is typing.Any:
+        return {}
+    for model in _models:
+        if found := model(base):
+            return found[1]()
+    if base is tuple and args and args[-1] is not ...:
+        return {"type": "array", "minItems": len(args), "maxItems": len(args)}
+    if base in (list, set, frozenset, tuple) or origin and base.__module__ == "collections.abc" and len(args) == 1:
+        return {"type": "array", "items": schema(args[0])} if args else {"type": "array"}
+    if typing.is_typeddict(base):
+        return typed_dict(base)
+    if issubclass(base, dict) or origin and base.__name__ in ("Mapping", "MutableMapping"):
+        return {"type": "object", "additionalProperties": schema(args[1])} if len(args) == 2 else {"type": "object"}
+    if issubclass(base, enum.Enum):
+        return _choice([m.value for m in base])
+    if dataclasses.is_dataclass(base):
+        return of_dataclass(base)
+    if base.__name__ in ("UUID", "Decimal", "Path") and base.__module__ in ("uuid", "decimal", "pathlib"):
+        return {"type": "string"}
+    return {}
+
+
+def _choice(values):
+    kinds = {_names.get(type(v)) for v in values}
+    return {"type": kinds.pop(), "enum": values} if len(kinds) == 1 and None not in kinds else {"enum": values}
+
+
+def limits(info, s):
+    """Returns the keywords of a field's limits and description."""
+    out = {}
+    sized = {"array": "Items", "object": "Properties"}.get(s.get("type"), "Length")
+    for name, keyword in (("ge", "minimum"), ("gt", "exclusiveMinimum"), ("le", "maximum"), ("lt", "exclusiveMaximum"), ("min_length", "min" + sized),
+                          ("max_length", "max" + sized), ("pattern", "pattern"), ("description", "description")):
+        v = getattr(info, name)
+        if v is not None:
+            out[keyword] = float(v) if s.get("type") == "number" and name in ("ge", "gt", "le", "lt") else v
+    return out
+
+
+def required_list(properties, required):
+    s = {"type": "object", "properties": properties}
+    if required:
+        s["required"] = required
+    return s
+
+
+def typed_dict(t):
+    hints = typing.get_type_hints(t, include_extras=True)
+    return required_list({k: schema(v) for k, v in hints.items()}, [k for k in hints if k in t.__required_keys__])
+
+
+def of_dataclass(t):
+    hints = typing.get_type_hints(t, include_extras=True)
+    properties, required = {}, []
+    for f in dataclasses.fields(t):
+        s = schema(hints[f.name])
+        if f.default is not dataclasses.MISSING:
+            s = {**s, "default": default_wire(f.default, hints[f.name])}
+        elif f.default_factory is dataclasses.MISSING:
+            required.append(f.name)
+        properties[f.name] = s
+    return required_list(properties, required)
+
+
+def default_wire(value, t):
+    """Returns a default as a schema has it: a number of a float field is a float."""
+    return float(value) if t is float and type(value) is int else value
+
+
+_zeros = {str: "", int: 0, float: 0.0, bool: False, bytes: b""}
+
+
+def zero(t):
+    """Returns the value with which a field of a state begins that has no default."""
+    if isinstance(t, type) and t in _zeros:
+        return _zeros[t]
+    origin, args = typing.get_origin(t), typing.get_args(t)
+    if origin is typing.Annotated:
+        return zero(args[0])
+    base = origin or t
+    if base in (list, set, frozenset):
+        return []
+    if base is tuple:
+        return [zero(a) for a in args if a is not ...]
+    if base is dict:
+        return {}
+    for model in _models:
+        if isinstance(base, type) and (found := model(base)):
+            return found[2]()
+    return None
