@@ -76,6 +76,7 @@ func (r *Reader) Get(ctx context.Context, tenant, id string) (host.Run, error) {
 	if !errors.Is(err, host.ErrNotFound) {
 		return host.Run{}, host.Unavailable(err)
 	}
+	// The id of a run works wherever the id of a handler does.
 	return r.RunOf(ctx, tenant, id)
 }
 
@@ -131,6 +132,7 @@ func (r *Reader) Events(ctx context.Context, tenant, id string, after int64) (ho
 	if err != nil {
 		return nil, err
 	}
+	// A client that names a run must not see the events of the handler's other runs.
 	if id != run.HandlerID {
 		return r.cfg.Streams.SubscribeRun(ctx, tenant, run.HandlerID, run.RunID, after)
 	}
