@@ -103,9 +103,9 @@ bench: toolchain build ## Run the benchmarks (BENCH=Kernels: only those; BENCHFL
 	@BENCH='$(BENCH)' .ci/bench $(BENCHFLAGS)
 
 .PHONY: crash
-crash: toolchain build ## Kill a server under load, again and again (KILLS=1000 times), and check what its clients have seen
+crash: toolchain postgres build ## Kill a server under load, again and again (KILLS=1000 times), on SQLite and on PostgreSQL, which is killed too, and check what its clients have seen
 	@$(parallel) plugins-tinygo
-	@WEFT_KILLS='$(KILLS)' go test ./host/hosttest -run '^TestStorm$$' -count=1 -timeout 12h -v
+	@WEFT_KILLS='$(KILLS)' go test ./host/hosttest -run '^TestStorm(OnPostgres)?$$' -count=1 -timeout 12h -v
 
 .PHONY: simulate
 simulate: need-go ## Play the scheduler's simulation on and on (SEEDS=100000 of them), from one seed to the next

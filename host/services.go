@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/position"
 )
 
 // DefaultRunTimeout is the timeout of a run whose manifest sets none. It counts serving
@@ -191,7 +192,7 @@ type Runs interface {
 	// CodeNotFound, CodeConflict (the run has not begun).
 	Export(ctx context.Context, tenant, id string) (RunSnapshot, error)
 	// Events opens a handler's stream. The stream begins after the sequence number after;
-	// see StreamFromNow and StreamFromRun. For a run id, the stream has only the events
+	// see [position.FromNow] and [position.FromRun]. For a run id, the stream has only the events
 	// of that run.
 	Events(ctx context.Context, tenant, id string, after int64) (Stream, error)
 	// FamilyEvents opens the stream together with those of the run's children. It
@@ -201,14 +202,8 @@ type Runs interface {
 	// # Errors
 	//
 	// CodeNotFound. CodeInvalidArgument: from names a child without its parent.
-	FamilyEvents(ctx context.Context, tenant, id string, from FamilyStart) (FamilyStream, error)
+	FamilyEvents(ctx context.Context, tenant, id string, from position.Family) (FamilyStream, error)
 }
-
-// Special values of the after argument of [Runs.Events].
-const (
-	StreamFromRun int64 = -1 // from the latest run's first event
-	StreamFromNow int64 = -2 // only new events
-)
 
 // Stream is an open subscription to a handler's durable events, including hidden events.
 // One goroutine uses it.

@@ -41,6 +41,8 @@ var placeholders = map[string]string{
 	"TEXT":      "any text",
 	"TIME":      "how long, or since when",
 	"TYPE":      "of an event",
+	"FROM":      "a data directory or the address of a database",
+	"TO":        "the same",
 	"URL":       "an address of a server, a service or a page",
 	"WHAT":      "one of the choices that the flag lists",
 	"WHEN":      "one of the choices that the flag lists",

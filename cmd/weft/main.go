@@ -70,7 +70,7 @@ WEFT_DATA, --server by WEFT_SERVER, and so on.`,
 	})
 	root.AddCommand(serve.NewCompile())
 	addClientCommands(root)
-	addCommands(root, "data", "Data:", data.NewCheck(), data.NewBackup(), data.NewRestore(), data.NewCompact())
+	addCommands(root, "data", "Data:", data.NewCheck(), data.NewBackup(), data.NewRestore(), data.NewCompact(), data.NewMigrateStore())
 	addCompletion(root)
 	refuseUnknown(root)
 	return root

@@ -17,6 +17,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/client"
+	"github.com/weftrun/weft/host/position"
 	"github.com/weftrun/weft/host/turns"
 )
 
@@ -350,7 +351,7 @@ func TestNoServer(t *testing.T) {
 	if err := c.Health(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("error = %v", err)
 	}
-	if _, err := c.Events(t.Context(), "h", host.StreamFromNow, false); errorOf(t, err).Code != host.CodeUnavailable {
+	if _, err := c.Events(t.Context(), "h", position.FromNow, false); errorOf(t, err).Code != host.CodeUnavailable {
 		t.Errorf("error = %v", err)
 	}
 }

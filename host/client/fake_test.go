@@ -17,6 +17,7 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/client"
 	"github.com/weftrun/weft/host/httpapi"
+	"github.com/weftrun/weft/host/position"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -118,7 +119,7 @@ func (f *fake) Events(_ context.Context, _, _ string, after int64) (host.Stream,
 	}
 	s := &fakeStream{hold: f.hold}
 	for _, e := range f.events {
-		if int64(e.Seq) > after && after != host.StreamFromNow {
+		if int64(e.Seq) > after && after != position.FromNow {
 			s.events = append(s.events, e)
 		}
 	}
@@ -192,7 +193,7 @@ func (p plugins) Compose(_ context.Context, _, name string, c host.Composition) 
 
 func (p plugins) Decompose(context.Context, string, string) error { return p.f.err }
 
-func (f *fake) FamilyEvents(context.Context, string, string, host.FamilyStart) (host.FamilyStream, error) {
+func (f *fake) FamilyEvents(context.Context, string, string, position.Family) (host.FamilyStream, error) {
 	return nil, f.err
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/apiwire"
+	"github.com/weftrun/weft/host/position"
 	"github.com/weftrun/weft/host/sse"
 )
 
@@ -45,8 +46,8 @@ type Stream struct {
 
 var _ host.Stream = (*Stream)(nil)
 
-// Events opens a handler's stream after a sequence number, or at [host.StreamFromRun] or
-// [host.StreamFromNow]. Internal events are included only if internal is true. The caller
+// Events opens a handler's stream after a sequence number, or at [position.FromRun] or
+// [position.FromNow]. Internal events are included only if internal is true. The caller
 // closes the stream; the stream also ends with ctx.
 //
 // Events over HTTP do not say which run they belong to. The terminal event is recognised
@@ -151,7 +152,7 @@ func (c *connection) reason(err error) error {
 // connect asks for the stream; nil means that no events are left.
 func (s *Stream) connect(ctx context.Context) (*connection, error) {
 	q := url.Values{"sse": {"true"}, "after_sequence": {"now"}, "include_internal": {strconv.FormatBool(s.internal)}}
-	if s.after != host.StreamFromNow {
+	if s.after != position.FromNow {
 		q.Set("after_sequence", strconv.FormatInt(s.after, 10))
 	}
 	header := map[string]string{"Accept": "text/event-stream"}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/client"
+	"github.com/weftrun/weft/host/position"
 )
 
 // threeEvents are a stream's events: an event of the workflow, an internal event and the
@@ -42,7 +43,7 @@ func readAll(t *testing.T, s *client.Stream) ([]host.StreamEvent, error) {
 func TestEvents(t *testing.T) {
 	f := &fake{events: threeEvents(t)}
 	c := serve(t, f, nil)
-	s, err := c.Events(t.Context(), "h", host.StreamFromRun, true)
+	s, err := c.Events(t.Context(), "h", position.FromRun, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +105,7 @@ func TestEventsResume(t *testing.T) {
 			next.ServeHTTP(&cutter{w, 1}, r) // one event a connection
 		})
 	})
-	s, err := c.Events(t.Context(), "h", host.StreamFromRun, true)
+	s, err := c.Events(t.Context(), "h", position.FromRun, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +177,7 @@ func TestEventsOfAnUnsteadyServer(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			c := clientOf(t, script(tt.answers...), client.Options{Idle: tt.idle})
-			s, err := c.Events(t.Context(), "h", host.StreamFromRun, false)
+			s, err := c.Events(t.Context(), "h", position.FromRun, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -203,7 +204,7 @@ func TestEventsWait(t *testing.T) {
 	c := serve(t, f, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	s, err := c.Events(ctx, "h", host.StreamFromRun, false)
+	s, err := c.Events(ctx, "h", position.FromRun, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +226,7 @@ func TestEventsWait(t *testing.T) {
 	s.Close()
 
 	// Close ends a stream that waits.
-	if s, err = c.Events(t.Context(), "h", host.StreamFromRun, false); err != nil {
+	if s, err = c.Events(t.Context(), "h", position.FromRun, false); err != nil {
 		t.Fatal(err)
 	}
 	s.Close()

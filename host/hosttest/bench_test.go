@@ -60,6 +60,11 @@ func BenchmarkChain(b *testing.B) {
 
 func benchHTTP(b *testing.B, lang, workflow, body string, clients int) {
 	h := hosttest.New(b, hosttest.Config{Data: b.TempDir()})
+	benchWorkflow(b, h, lang, workflow, body, clients)
+}
+
+// benchWorkflow lets clients run a workflow b.N times.
+func benchWorkflow(b *testing.B, h *hosttest.Host, lang, workflow, body string, clients int) {
 	h.Load(b, lang, workflow)
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients}}
 	defer client.CloseIdleConnections()

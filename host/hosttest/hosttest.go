@@ -36,6 +36,8 @@ type Host struct {
 type Config struct {
 	// Data is the directory to keep data in. Default: wire.InMemory.
 	Data string
+	// StoreURL: see wire.Config.
+	StoreURL string
 	// IdleAfter: see scheduler.Config.
 	IdleAfter time.Duration
 	Tokens    int
@@ -82,7 +84,7 @@ func New(tb testing.TB, cfg Config) *Host {
 		log = slog.New(slog.NewTextHandler(tb.Output(), nil))
 	}
 	w, err := wire.Open(tb.Context(), wire.Config{
-		Data: cfg.Data, IdleAfter: cfg.IdleAfter, Tokens: cfg.Tokens, Timeout: cfg.Timeout, Limits: cfg.Limits, Resources: cfg.Resources, ResourceKeys: cfg.ResourceKeys,
+		Data: cfg.Data, StoreURL: cfg.StoreURL, IdleAfter: cfg.IdleAfter, Tokens: cfg.Tokens, Timeout: cfg.Timeout, Limits: cfg.Limits, Resources: cfg.Resources, ResourceKeys: cfg.ResourceKeys,
 		WrapStore: cfg.WrapStore, AdminKey: cfg.AdminKey, Now: cfg.Now, Log: log, Code: Code, Compiler: Compiler,
 	})
 	if err != nil {

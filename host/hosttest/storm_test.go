@@ -84,9 +84,9 @@ func (s *storm) awaitSuspects() {
 	}
 }
 
-// beginStorm starts a server and the clients.
-func beginStorm(t *testing.T, rnd *rand.Rand) *storm {
-	s := &storm{t: t, data: t.TempDir()}
+// beginStorm starts a server with further arguments, and the clients.
+func beginStorm(t *testing.T, rnd *rand.Rand, args ...string) *storm {
+	s := &storm{t: t, data: t.TempDir(), args: args}
 	s.serve()
 	for _, name := range []string{"counter", "chain", "counter-race", "approval", "sleeper"} {
 		put(t, s.p, name, hosttest.Plugin(t, name+"-tinygo"))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/abi/cbor"
+	"github.com/weftrun/weft/host/httpapi/object"
 )
 
 // basePrefix is the name space of the base and runtime event types.
@@ -70,19 +71,19 @@ func notAnEvent(v value) error {
 // of its names.
 func looksEnveloped(v value) bool {
 	names := func(key string) bool {
-		name := v.under("", lookup(v.raw, key))
+		name := v.under("", object.Lookup(v.raw, key))
 		return name.text() && name.given()
 	}
 	typ, qualified := names("type"), names("qualified_name")
-	return lookup(v.raw, "value") != nil && (typ || qualified) || typ && qualified
+	return object.Lookup(v.raw, "value") != nil && (typ || qualified) || typ && qualified
 }
 
 // readEnvelope reads an envelope; data is an older name of value.
 func readEnvelope(v value) (e clientEvent, err error) {
-	if e.typ, err = v.under("type", lookup(v.raw, "type")).optionalText(); err != nil {
+	if e.typ, err = v.under("type", object.Lookup(v.raw, "type")).optionalText(); err != nil {
 		return e, err
 	}
-	if e.qualified, err = v.under("qualified_name", lookup(v.raw, "qualified_name")).optionalText(); err != nil {
+	if e.qualified, err = v.under("qualified_name", object.Lookup(v.raw, "qualified_name")).optionalText(); err != nil {
 		return e, err
 	}
 	if e.typ == "" && e.qualified == "" {
@@ -91,9 +92,9 @@ func readEnvelope(v value) (e clientEvent, err error) {
 	if len(e.typ) > abi.MaxTypeName || len(e.qualified) > abi.MaxTypeName+abi.MaxWorkflowName {
 		return e, invalid("The event type of '%s' is too long", v.path)
 	}
-	content := v.under("value", lookup(v.raw, "value"))
+	content := v.under("value", object.Lookup(v.raw, "value"))
 	if content.raw == nil {
-		content = v.under("data", lookup(v.raw, "data"))
+		content = v.under("data", object.Lookup(v.raw, "data"))
 	}
 	switch {
 	case content.raw == nil:
@@ -114,14 +115,14 @@ func eventBody(v value) (abi.Raw, error) {
 		return nil, err
 	}
 	raw := abi.Raw(fields)
-	free := lookup(raw, dataKey)
+	free := object.Lookup(raw, dataKey)
 	switch {
 	case free == nil:
 		return raw, nil
 	case cbor.Major(free[0]) == cbor.Map:
-		return merge(free, raw, dataKey), nil
+		return object.Merge(free, raw, dataKey), nil
 	case free[0] == abi.Null[0]:
-		return merge(abi.EmptyMap, raw, dataKey), nil
+		return object.Merge(abi.EmptyMap, raw, dataKey), nil
 	default:
 		return nil, invalid("'%s' must be an object", joinPath(v.path, dataKey))
 	}

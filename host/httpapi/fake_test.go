@@ -13,6 +13,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/position"
 )
 
 // fakeHost is a host in memory that runs the workflows of the recorded
@@ -482,9 +483,9 @@ func (f *fakeHost) Events(_ context.Context, _, id string, after int64) (host.St
 	}
 	s := &fakeStream{f: f, id: r.HandlerID}
 	switch after {
-	case host.StreamFromNow:
+	case position.FromNow:
 		s.pos = uint64(len(h.events))
-	case host.StreamFromRun:
+	case position.FromRun:
 		s.pos = h.first
 	default:
 		s.pos = uint64(after) + 1
@@ -545,7 +546,7 @@ func (f *fakeHost) Reduced() string { return f.reduced }
 type fakeFamily struct{ host.Stream }
 
 // FamilyEvents implements host.Runs.
-func (f *fakeHost) FamilyEvents(ctx context.Context, tenant, id string, from host.FamilyStart) (host.FamilyStream, error) {
+func (f *fakeHost) FamilyEvents(ctx context.Context, tenant, id string, from position.Family) (host.FamilyStream, error) {
 	s, err := f.Events(ctx, tenant, id, from.After)
 	return fakeFamily{s}, err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/apiwire"
 	"github.com/weftrun/weft/host/httpapi/abuse"
+	"github.com/weftrun/weft/host/position"
 )
 
 // Every decoder that a client reaches has a fuzz target:
@@ -167,7 +168,7 @@ func FuzzQueries(f *testing.F) {
 		if _, err := flagOf(v, "dry_run", true); err != nil {
 			checkRefused(t, err)
 		}
-		if seq, ok := parseSequence(v.Get("after_sequence")); ok && seq < host.StreamFromRun {
+		if seq, ok := parseSequence(v.Get("after_sequence")); ok && seq < position.FromRun {
 			t.Errorf("a stream after %d", seq)
 		}
 		if _, err := parseStream(v, v.Get("last")); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/abi/cbor"
 	"github.com/weftrun/weft/host/apiwire"
+	"github.com/weftrun/weft/host/httpapi/object"
 )
 
 // maxMembers limits the fields of the objects of a request itself. The limits of package
@@ -60,8 +61,7 @@ func (v value) into(dst any) error {
 	if n, _ := cbor.Head(v.raw, 0); n > maxMembers {
 		return invalid("The request has more than %d fields", maxMembers)
 	}
-	m := membersOf(v.raw)
-	for name, raw, ok := m.next(); ok; name, raw, ok = m.next() {
+	for name, raw := range object.Members(v.raw) {
 		f := s.find(name)
 		switch {
 		case f != nil:
@@ -168,8 +168,7 @@ func (v value) byName() (map[string]apiwire.Value, error) {
 		return nil, invalid("'%s' must be an object", v.path)
 	}
 	out := map[string]apiwire.Value{}
-	m := membersOf(v.raw)
-	for name, raw, ok := m.next(); ok; name, raw, ok = m.next() {
+	for name, raw := range object.Members(v.raw) {
 		inner, err := v.under(clip(string(name)), raw).objectValue()
 		if err != nil {
 			return nil, err

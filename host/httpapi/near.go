@@ -5,13 +5,13 @@ import (
 	"strings"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/httpapi/object"
 )
 
 // knownFields refuses a body with an unknown field. Such a field is probably mistyped, or
 // belongs in the event, as the event's schema shows.
 func knownFields(body value, known []string, event string, schema abi.Raw) error {
-	m := membersOf(body.raw)
-	for name, _, ok := m.next(); ok; name, _, ok = m.next() {
+	for name := range object.Members(body.raw) {
 		key := string(name)
 		if slices.Contains(known, key) {
 			continue
@@ -19,7 +19,7 @@ func knownFields(body value, known []string, event string, schema abi.Raw) error
 		hint := "the fields are " + strings.Join(known, ", ")
 		if near := nearest(key, known); near != "" {
 			hint = "did you mean '" + near + "'?"
-		} else if properties := lookup(schema, "properties"); properties != nil && lookup(properties, key) != nil {
+		} else if properties := object.Lookup(schema, "properties"); properties != nil && object.Lookup(properties, key) != nil {
 			hint = "it is a field of the event: put it into '" + event + "'"
 		}
 		return invalid("Unknown field '%s': %s", clip(key), hint)

@@ -8,6 +8,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/apiwire"
+	"github.com/weftrun/weft/host/httpapi/object"
 )
 
 // recordStatus is the HTTP status under which a run's record is answered.
@@ -48,7 +49,7 @@ func answerBare(c echo.Context, status int, run *host.Run) error {
 	r.Show(run)
 	if e := run.Result; e != nil {
 		if r.Result = apiwire.Value(e.Body); e.Base && e.Type == abi.TypeStop {
-			r.Result = apiwire.Value(lookup(e.Body, "result"))
+			r.Result = apiwire.Value(object.Lookup(e.Body, "result"))
 		}
 	}
 	return answer(c, status, &r)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/apiwire"
+	"github.com/weftrun/weft/host/httpapi/object"
 )
 
 // handlerSnapshot answers all data of a run.
@@ -23,7 +24,7 @@ func (s *Server) handlerSnapshot(c echo.Context) error {
 // parseSnapshot reads the snapshot of a start. Its content is checked where the run is
 // made.
 func parseSnapshot(v value) (*host.RunSnapshot, error) {
-	if format, err := v.under("format", lookup(v.raw, "format")).optionalText(); err != nil || format != apiwire.SnapshotFormat {
+	if format, err := v.under("format", object.Lookup(v.raw, "format")).optionalText(); err != nil || format != apiwire.SnapshotFormat {
 		return nil, invalid("'%s' is not a snapshot of weft: its format is not %q. GET /handlers/ID/snapshot gives one; "+
 			"a context that a Python workflow has serialized cannot be restored here", v.path, apiwire.SnapshotFormat)
 	}

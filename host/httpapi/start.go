@@ -12,6 +12,7 @@ import (
 	"github.com/weftrun/weft/abi/cbor"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/apiwire"
+	"github.com/weftrun/weft/host/httpapi/object"
 )
 
 // run starts a run and answers its record when it has ended.
@@ -95,7 +96,7 @@ func parseStart(body value, info *host.WorkflowInfo) (host.StartRequest, error) 
 		return req, err
 	}
 	if start.Kwargs != nil {
-		req.Event.Body = merge(abi.Raw(start.Kwargs), req.Event.Body, "")
+		req.Event.Body = object.Merge(abi.Raw(start.Kwargs), req.Event.Body, "")
 	}
 	req.HandlerID, req.SessionID, req.OnBusy = start.HandlerID, start.SessionID, start.OnBusy
 	switch req.OnBusy {

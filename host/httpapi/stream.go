@@ -15,6 +15,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/apiwire"
+	"github.com/weftrun/weft/host/position"
 )
 
 // heartbeat is the comment that keeps a silent stream open.
@@ -27,14 +28,14 @@ type streamOptions struct {
 	internal  bool
 	qualified bool
 	children  bool // include the events of children; the stream then begins at from
-	from      host.FamilyStart
+	from      position.Family
 }
 
 // parseStream reads the options. lastEventID is the header that clients of server-sent
 // events send when they reconnect. If it is a number, it takes precedence.
 func parseStream(q url.Values, lastEventID string) (streamOptions, error) {
 	o := streamOptions{
-		after:     host.StreamFromNow,
+		after:     position.FromNow,
 		sse:       isTrue(q, "sse", true),
 		internal:  isTrue(q, "include_internal", false),
 		qualified: isTrue(q, "include_qualified_name", true),
@@ -65,14 +66,14 @@ func parseStream(q url.Values, lastEventID string) (streamOptions, error) {
 // parsePosition reads the position at which a stream with children begins: a sequence
 // number, as for any stream, or the position of an event.
 func (o *streamOptions) parsePosition(q url.Values, lastEventID string) error {
-	o.from.After = host.StreamFromNow
+	o.from.After = position.FromNow
 	if text := q.Get("after_sequence"); q.Has("after_sequence") && !strings.EqualFold(text, "now") {
 		var ok bool
-		if o.from, ok = host.ParsePosition(strings.TrimSpace(text)); !ok {
+		if o.from, ok = position.Parse(strings.TrimSpace(text)); !ok {
 			return invalid("Invalid after_sequence: '%s'. It must be a number, now, or the position of an event", clip(text))
 		}
 	}
-	if from, ok := host.ParsePosition(lastEventID); ok && o.sse {
+	if from, ok := position.Parse(lastEventID); ok && o.sse {
 		o.from = from
 	}
 	return nil
@@ -88,7 +89,7 @@ func parseSequence(text string) (int64, bool) {
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		return 0, false
 	}
-	return max(n, host.StreamFromRun), true
+	return max(n, position.FromRun), true
 }
 
 // openStream is a reader's stream while it is open.

@@ -10,6 +10,7 @@ import (
 	"github.com/weftrun/weft/abi/cbor"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/apiwire"
+	"github.com/weftrun/weft/host/httpapi/object"
 )
 
 // listWorkflows answers the names of the workflows.
@@ -72,11 +73,11 @@ func titled(schema abi.Raw, title string) apiwire.Value {
 	if len(schema) == 0 || cbor.Major(schema[0]) != cbor.Map {
 		schema = emptySchema
 	}
-	if lookup(schema, "title") != nil {
+	if object.Lookup(schema, "title") != nil {
 		return apiwire.Value(schema)
 	}
 	head := cbor.AppendText(cbor.AppendHead(nil, cbor.Map, 1), "title")
-	return apiwire.Value(merge(cbor.AppendText(head, title), schema, ""))
+	return apiwire.Value(object.Merge(cbor.AppendText(head, title), schema, ""))
 }
 
 // emptySchema is the schema of an event that declares no fields.

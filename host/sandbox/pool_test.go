@@ -112,6 +112,7 @@ func TestIdleModulesAreGivenBack(t *testing.T) {
 	}
 	run(idle)
 	run(busy)
+	awaitUnused(t, b)
 	for range idleInstance {
 		run(busy)
 		b.age()

@@ -341,6 +341,19 @@ func (c *modules) inUse() bool {
 	return false
 }
 
+// awaitUnused waits until no module has users. The goroutine that compiles a module is a
+// user for a moment longer than the caller that waits for the module.
+func awaitUnused(t *testing.T, b bench) {
+	t.Helper()
+	ctx := suite.Context(t)
+	for b.modules.inUse() {
+		if ctx.Err() != nil {
+			t.Fatal("a module still has users")
+		}
+		runtime.Gosched()
+	}
+}
+
 func TestModulesBeyondTheBudgetAreClosed(t *testing.T) {
 	b := newBench(t, func(c *Config) { c.CodeBytes = 500 })
 	names := []string{"good", "divide", "loop", "output_none"}
@@ -349,10 +362,7 @@ func TestModulesBeyondTheBudgetAreClosed(t *testing.T) {
 			t.Fatal(problems)
 		}
 	}
-	ctx := suite.Context(t)
-	for b.modules.inUse() && ctx.Err() == nil { // what compiled them is a user for a moment more
-		runtime.Gosched()
-	}
+	awaitUnused(t, b)
 	b.modules.mu.Lock()
 	defer b.modules.mu.Unlock()
 	if b.modules.bytes > 500 || b.modules.order.Len() != len(b.modules.byKey) || b.modules.order.Len() >= len(names) {

@@ -36,7 +36,7 @@ type readyItem = fair.Item[*attempt]
 func (c *cores) ready(at *attempt) {
 	c.s.mu.Lock()
 	if !c.s.suspicion.keepFirst(at) {
-		c.enqueue(c.itemOf(at))
+		c.enqueue(c.item(at))
 	}
 	c.s.mu.Unlock()
 	c.s.signal()
@@ -45,7 +45,7 @@ func (c *cores) ready(at *attempt) {
 // enqueue puts an attempt into its tenant's queue, unless it is to run apart. Called with
 // mu held.
 func (c *cores) enqueue(it readyItem) {
-	if trials := c.s.suspicion.trials; trials == nil || !trials.Keeps(it.Of.suspectKey(), it.Of) {
+	if trials := c.s.suspicion.trials; trials == nil || !trials.Keeps(it.Of.suspectKey(), it) {
 		c.push(it)
 	}
 }
@@ -56,16 +56,10 @@ func (c *cores) push(it readyItem) {
 	c.queue.Push(it.Of.ss.key.Tenant, it)
 }
 
-// itemOf is item with what the session knows. Called with the session's mu held.
-func (c *cores) itemOf(at *attempt) readyItem {
-	it := c.item(at)
-	it.Place.First = at.ss.tickets.Holds(at)
-	return it
-}
-
-// item is an attempt that wants a token from now on.
+// item returns an attempt that wants a token from now on. Called with the session's mu
+// held.
 func (c *cores) item(at *attempt) readyItem {
-	it := readyItem{Of: at}
+	it := readyItem{Of: at, Place: fair.Place{First: at.ss.tickets.Holds(at)}}
 	if c.s.cfg.Observer != nil {
 		it.Since = c.s.cfg.Now()
 	}

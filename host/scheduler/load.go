@@ -105,9 +105,8 @@ func (ss *session) foldStored(eng *engine.Session, e *engine.Entry, l *history.L
 	l.Follow(eng, e, cmds)
 	ss.adopted(eng, e)
 	for _, c := range cmds {
-		switch c := c.(type) {
-		case engine.RunEnded:
-			delete(ss.versions, c.RunID)
+		if over, ok := c.(engine.RunEnded); ok {
+			delete(ss.versions, over.RunID)
 		}
 	}
 	return nil

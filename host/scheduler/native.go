@@ -38,7 +38,12 @@ func (s *Scheduler) native(ctx context.Context, tenant string, limit uint64) *na
 // its tenant's turn, on the tenant's clock, and ends with the context. done is to be called
 // at its end. No mutex may be held that requests of others wait for.
 func (s *Scheduler) Work(ctx context.Context, tenant string) (m *work.Meter, done func()) {
-	n := s.native(ctx, tenant, 0)
+	return s.bounded(ctx, tenant, 0)
+}
+
+// bounded is Work of at most so many units; 0: any number.
+func (s *Scheduler) bounded(ctx context.Context, tenant string, most uint64) (m *work.Meter, done func()) {
+	n := s.native(ctx, tenant, most)
 	return n.Meter, n.done
 }
 

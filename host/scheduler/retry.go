@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"maps"
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
@@ -209,9 +210,7 @@ func (ss *session) rerun(failed *host.Run, t engine.Rerun) (host.Run, uint64, er
 	}
 	l := history.NewLedger()
 	l.Add(t.Held)
-	for inv, o := range l.Copies() {
-		ss.suspended[inv] = o
-	}
+	maps.Copy(ss.suspended, l.Copies())
 	_, pos, err := ss.tick(t, extras{places: places})
 	if err != nil {
 		ss.giveBack(places)

@@ -8,9 +8,10 @@
 // Everything that needs no session in memory has a package of its own below: fair (tokens,
 // budgets, timers, goroutines), admission (who may begin), calls (of resources),
 // idempotency (repeated requests), suspects (what ends the process), quarantine, downtime,
-// retention, tickets (for writes), versions (of workflows), handlers (their ids), mail (between sessions), and history (what is stored, read without a session).
-// Here are the sessions, their ticks and attempts, and components that join them to those
-// packages:
+// retention, tickets (for writes), versions (of workflows), handlers (their ids), mail
+// (between sessions), edits (of states by clients), and history (what is stored, read
+// without a session). Here are the sessions, their ticks and attempts, and components that
+// join them to those packages:
 //
 //	table      sessions in memory, loaded and evicted       dues       timers, sessions that are due
 //	cores      who gets a core                              calls      of resources
@@ -66,6 +67,7 @@ import (
 	"github.com/weftrun/weft/host/scheduler/admission"
 	"github.com/weftrun/weft/host/scheduler/calls"
 	"github.com/weftrun/weft/host/scheduler/downtime"
+	"github.com/weftrun/weft/host/scheduler/edits"
 	"github.com/weftrun/weft/host/scheduler/fair"
 	"github.com/weftrun/weft/host/scheduler/handlers"
 	"github.com/weftrun/weft/host/scheduler/history"
@@ -282,6 +284,7 @@ type Scheduler struct {
 	keys     *idempotency.Keys      // of requests that may be repeated
 	reserved *handlers.Reservations // ids of handlers that are about to start
 	old      *retention.Sweeper
+	edits    *edits.Editor // of states, by clients
 
 	mailer mail.Mailer // messages between sessions
 
@@ -387,9 +390,10 @@ func newScheduler(ctx context.Context, cfg Config) *Scheduler {
 		Lock: &s.mu, Open: s.taking, Stopped: s.stopped,
 	})
 	s.dues.s, s.suspicion.s, s.life.s = s, s, s
+	s.edits = edits.New(edits.Config{Work: s.bounded, Readable: cfg.readable, Grow: cfg.Quotas.Grow, Limits: cfg.Limits, Gone: errDead})
 	s.mailer.Init(mail.Config{
 		Acquire: s.table.mailbox, RetryAfter: s.table.retryAfter, Gone: errDead, Signal: s.signal,
-		Readable: func(version string) error { _, err := cfg.Modules.ByDigest(version); return err },
+		Readable: cfg.readable,
 		Log: func(level slog.Level, message string, from host.SessionKey, args ...any) {
 			s.log.session(context.Background(), level, message, from, args)
 		},
@@ -412,6 +416,12 @@ func (c *Config) graph(version string) (*engine.Graph, error) {
 		return nil, err
 	}
 	return m.Graph, nil
+}
+
+// readable brings a workflow version into memory.
+func (c *Config) readable(version string) error {
+	_, err := c.Modules.ByDigest(version)
+	return err
 }
 
 // Counters gives the counters.

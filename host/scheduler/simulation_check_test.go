@@ -10,6 +10,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/position"
 )
 
 // What has to hold of the store after every crash and at the end:
@@ -139,7 +140,7 @@ func (f *facts) cancelEnds(op *cancelOp, done bool) {
 
 // reader goes on where another of the handler was when the server crashed.
 func (f *facts) reader(handler string) *readerOp {
-	r := &readerOp{handler: handler, last: host.StreamFromRun}
+	r := &readerOp{handler: handler, last: position.FromRun}
 	for _, old := range f.readers {
 		if old.handler == handler && !old.gone && len(old.seen) > 0 {
 			r.last = old.last

@@ -18,6 +18,7 @@ import (
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/hostcall"
 	"github.com/weftrun/weft/host/journal"
+	"github.com/weftrun/weft/host/position"
 	"github.com/weftrun/weft/host/scheduler"
 	"github.com/weftrun/weft/host/scheduler/versions"
 	"github.com/weftrun/weft/host/store/memory"
@@ -377,7 +378,7 @@ func (s simStreams) SubscribeRun(ctx context.Context, tenant, handlerID, runID s
 	return s.w.hub.SubscribeRun(ctx, tenant, handlerID, runID, after)
 }
 
-func (s simStreams) SubscribeFamily(ctx context.Context, tenant, handlerID, runID string, from host.FamilyStart) (host.FamilyStream, error) {
+func (s simStreams) SubscribeFamily(ctx context.Context, tenant, handlerID, runID string, from position.Family) (host.FamilyStream, error) {
 	return s.w.hub.SubscribeFamily(ctx, tenant, handlerID, runID, from)
 }
 

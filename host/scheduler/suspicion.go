@@ -36,8 +36,8 @@ const goneFor = 10 * time.Minute
 type suspicion struct {
 	s      *Scheduler
 	list   suspects.List
-	trials *suspects.Trials[*attempt] // nil: suspects are not tried now
-	unkept []unkeptItem               // attempts that must be durable first
+	trials *suspects.Trials[readyItem] // nil: suspects are not tried now
+	unkept []unkeptItem                // attempts that must be durable first
 }
 
 // begin takes up what the process before left, and begins this life. Nobody else has the
@@ -149,7 +149,7 @@ func (h trialHost) Awaits(key deaths.CoreKey) bool { return h.suspicion.awaitsJo
 func (h trialHost) Acquit(key deaths.CoreKey) { h.suspicion.acquit(key) }
 
 // Release implements suspects.Host.
-func (h trialHost) Release(at *attempt) { h.cores.push(h.cores.item(at)) }
+func (h trialHost) Release(it readyItem) { h.cores.push(it) }
 
 // Blame implements suspects.Host.
 func (h trialHost) Blame(key deaths.CoreKey) {
@@ -159,7 +159,8 @@ func (h trialHost) Blame(key deaths.CoreKey) {
 }
 
 // RunAlone implements suspects.Host.
-func (h trialHost) RunAlone(at *attempt) (work func(), most time.Duration) {
+func (h trialHost) RunAlone(it readyItem) (work func(), most time.Duration) {
+	at := it.Of
 	h.cores.queue.Seize(at.ss.key.Tenant)
 	at.serve(serviceCore, h.now())
 	return func() { h.run(at) }, at.view.Limits.Complete().WallTime
@@ -257,7 +258,7 @@ func (u *suspicion) keepFirst(at *attempt) bool {
 	if !u.waitsForJournal(deaths.CoreRun, at.view.Version, at.view.Step) || at.ss.lastPos <= u.s.cfg.Journal.Durable() {
 		return false
 	}
-	u.unkept = append(u.unkept, unkeptItem{u.s.cores.itemOf(at), at.ss.lastPos})
+	u.unkept = append(u.unkept, unkeptItem{u.s.cores.item(at), at.ss.lastPos})
 	return true
 }
 

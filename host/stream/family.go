@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/position"
 )
 
 // Family is the stream of a run together with the streams of all its descendants. It
@@ -43,13 +44,13 @@ type relative struct {
 
 // SubscribeFamily opens the stream of a handler together with its children's streams. If
 // runID is not "", it opens only that run of the handler. from is the starting point; see
-// [host.FamilyStart].
+// [position.Family].
 //
 // # Errors
 //
 // Those of [Hub.Subscribe].
-func (h *Hub) SubscribeFamily(ctx context.Context, tenant, handlerID, runID string, from host.FamilyStart) (*Family, error) {
-	if from.After < host.StreamFromNow {
+func (h *Hub) SubscribeFamily(ctx context.Context, tenant, handlerID, runID string, from position.Family) (*Family, error) {
+	if from.After < position.FromNow {
 		return nil, host.Errorf(host.CodeInvalidArgument, "there is no event %d", from.After)
 	}
 	f := &Family{hub: h, tenant: tenant, known: map[string]bool{handlerID: true}, wake: make(chan struct{}, 1)}
@@ -203,7 +204,7 @@ func (f *Family) give(r *relative) ([]host.FamilyEvent, error) {
 	n := len(r.held)
 	for i := range r.held {
 		if c := r.held[i].Child; c != "" && !f.known[c] {
-			if err := f.adopt(r, c, host.StreamFromRun); err != nil {
+			if err := f.adopt(r, c, position.FromRun); err != nil {
 				return nil, err
 			}
 			n = i + 1
@@ -221,14 +222,14 @@ func (f *Family) give(r *relative) ([]host.FamilyEvent, error) {
 
 // position returns the position of the family in its streams.
 func (f *Family) position() string {
-	at := host.FamilyStart{After: f.root.seq}
+	at := position.Family{After: f.root.seq}
 	var walk func(r *relative)
 	walk = func(r *relative) {
 		for _, kid := range r.kids {
-			at.Children = append(at.Children, host.FamilyMember{Handler: kid.handler(), Parent: kid.parent, After: kid.seq})
+			at.Children = append(at.Children, position.Member{Handler: kid.handler(), Parent: kid.parent, After: kid.seq})
 			walk(kid)
 		}
 	}
 	walk(f.root)
-	return at.Position(f.root.handler())
+	return at.Text(f.root.handler())
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/position"
 )
 
 // begins is an event of a handler that now waits for a child.
@@ -20,7 +21,7 @@ func (w *world) begins(handler, child string) {
 	w.hub.Publish(tenant, []host.StreamRow{row})
 }
 
-func (w *world) family(handler, run string, from host.FamilyStart) *Family {
+func (w *world) family(handler, run string, from position.Family) *Family {
 	w.t.Helper()
 	f, err := w.hub.SubscribeFamily(w.ctx, tenant, handler, run, from)
 	if err != nil {
@@ -53,7 +54,7 @@ func TestFamily(t *testing.T) {
 	w := newWorld(t)
 	w.start("p")
 	w.emit("p", 1)
-	live := w.family("p", "", host.FamilyStart{After: host.StreamFromRun})
+	live := w.family("p", "", position.Family{After: position.FromRun})
 	var got, at []string
 	see := func(want ...string) {
 		t.Helper()
@@ -84,17 +85,17 @@ func TestFamily(t *testing.T) {
 	if got, at = append(got, more...), append(at, positions...); !errors.Is(err, io.EOF) || more[len(more)-1] != "p<:5" || len(got) != 15 {
 		t.Fatalf("%q, %v", got, err)
 	}
-	for i, position := range at {
-		from, ok := host.ParsePosition(position)
-		if !ok || from.Position("") != position {
-			t.Fatalf("position %q reads as %+v, %v", position, from, ok)
+	for i, place := range at {
+		from, ok := position.Parse(place)
+		if !ok || from.Text("") != place {
+			t.Fatalf("position %q reads as %+v, %v", place, from, ok)
 		}
 		rest, _, err := w.members(w.family("p", "", from))
 		want := slices.Clone(got[i+1:])
 		slices.Sort(rest)
 		slices.Sort(want)
 		if !errors.Is(err, io.EOF) || !slices.Equal(rest, want) {
-			t.Errorf("from %q of %s: %q, %v; want %q", position, got[i], rest, err, want)
+			t.Errorf("from %q of %s: %q, %v; want %q", place, got[i], rest, err, want)
 		}
 	}
 	for _, of := range []string{"p", "k", "g", "l"} { // each member's own events are in order
@@ -108,25 +109,25 @@ func TestFamily(t *testing.T) {
 func TestFamilyErrors(t *testing.T) {
 	w := newWorld(t)
 	w.start("p")
-	for _, from := range []host.FamilyStart{
+	for _, from := range []position.Family{
 		{After: -3},
-		{Children: []host.FamilyMember{{Handler: "k", Parent: "nobody"}}},
-		{Children: []host.FamilyMember{{Handler: "k"}, {Handler: "k"}}},
-		{Children: []host.FamilyMember{{Handler: "p"}}},
+		{Children: []position.Member{{Handler: "k", Parent: "nobody"}}},
+		{Children: []position.Member{{Handler: "k"}, {Handler: "k"}}},
+		{Children: []position.Member{{Handler: "p"}}},
 	} {
 		if _, err := w.hub.SubscribeFamily(w.ctx, tenant, "p", "", from); host.CodeOf(err) != host.CodeInvalidArgument {
 			t.Errorf("%+v: %v", from, err)
 		}
 	}
-	if _, err := w.hub.SubscribeFamily(w.ctx, tenant, "x", "", host.FamilyStart{}); host.CodeOf(err) != host.CodeNotFound {
+	if _, err := w.hub.SubscribeFamily(w.ctx, tenant, "x", "", position.Family{}); host.CodeOf(err) != host.CodeNotFound {
 		t.Errorf("an unknown handler: %v", err)
 	}
 	for _, text := range []string{"", "x", "-2", "1/", "1/k", "1/k=", "1/k=x", "1/=3", "1/k=-2", "1/:p=3"} {
-		if from, ok := host.ParsePosition(text); ok {
+		if from, ok := position.Parse(text); ok {
 			t.Errorf("%q reads as %+v", text, from)
 		}
 	}
-	f := w.family("p", "", host.FamilyStart{After: host.StreamFromNow, Children: []host.FamilyMember{{Handler: "k", After: -1}}})
+	f := w.family("p", "", position.Family{After: position.FromNow, Children: []position.Member{{Handler: "k", After: -1}}})
 	w.hub.Close()
 	if _, _, err := w.members(f); host.CodeOf(err) != host.CodeUnavailable {
 		t.Errorf("of a closed hub: %v", err)
@@ -155,17 +156,17 @@ func TestRunsOwnEvents(t *testing.T) {
 		t.Cleanup(s.Close)
 		return s
 	}
-	w.want(open(0, host.StreamFromRun), io.EOF, 0, 2)
-	w.want(open(1, host.StreamFromRun), io.EOF, 3, 5)
+	w.want(open(0, position.FromRun), io.EOF, 0, 2)
+	w.want(open(1, position.FromRun), io.EOF, 3, 5)
 	w.want(open(1, 3), io.EOF, 4, 5)
 	w.want(open(1, 0), io.EOF, 3, 5)
-	w.want(open(2, host.StreamFromRun), io.EOF, 6, 8)
-	for run, after := range map[int]int64{0: 2, 1: 5, 2: host.StreamFromNow} {
+	w.want(open(2, position.FromRun), io.EOF, 6, 8)
+	for run, after := range map[int]int64{0: 2, 1: 5, 2: position.FromNow} {
 		if s := open(run, after); !s.Ended() {
 			t.Errorf("run %d from %d has more", run, after)
 		}
 	}
-	latest, now, behind := open(3, host.StreamFromRun), open(3, host.StreamFromNow), open(3, 0)
+	latest, now, behind := open(3, position.FromRun), open(3, position.FromNow), open(3, 0)
 	w.want(latest, nil, 0, -1)
 	w.emit("h", 1)
 	w.finish("h")

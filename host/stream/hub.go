@@ -29,6 +29,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/position"
 )
 
 // Source reads durable events. It is the part of the store that this package needs. Its
@@ -129,7 +130,7 @@ func (h *Hub) Close() {
 }
 
 // Subscribe opens a handler's stream after the event with number after, or at
-// host.StreamFromRun or host.StreamFromNow. The caller must close the subscription.
+// position.FromRun or position.FromNow. The caller must close the subscription.
 //
 // # Errors
 //
@@ -139,7 +140,7 @@ func (h *Hub) Subscribe(ctx context.Context, tenant, handlerID string, after int
 	return h.open(ctx, newSubscription(h, key{tenant, handlerID}), after)
 }
 
-// SubscribeRun is Subscribe for the events of one run of the handler. host.StreamFromRun
+// SubscribeRun is Subscribe for the events of one run of the handler. position.FromRun
 // stands for the run's first event.
 func (h *Hub) SubscribeRun(ctx context.Context, tenant, handlerID, runID string, after int64) (*Subscription, error) {
 	s := newSubscription(h, key{tenant, handlerID})
@@ -148,7 +149,7 @@ func (h *Hub) SubscribeRun(ctx context.Context, tenant, handlerID, runID string,
 }
 
 func (h *Hub) open(ctx context.Context, s *Subscription, after int64) (*Subscription, error) {
-	if after < host.StreamFromNow {
+	if after < position.FromNow {
 		return nil, host.Errorf(host.CodeInvalidArgument, "there is no event %d", after)
 	}
 	if !h.add(s) {

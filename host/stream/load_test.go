@@ -14,6 +14,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/position"
 )
 
 // TestSlowReader: a slow reader costs a bounded buffer, and gets everything when it
@@ -21,7 +22,7 @@ import (
 func TestSlowReader(t *testing.T) {
 	w := newWorld(t)
 	w.start("h")
-	slow, late := w.subscribe("h", host.StreamFromRun), w.subscribe("h", host.StreamFromNow)
+	slow, late := w.subscribe("h", position.FromRun), w.subscribe("h", position.FromNow)
 	w.want(late, nil, 0, -1)
 	const n = 5 * bufferEvents
 	for range n / 10 {
@@ -45,7 +46,7 @@ func TestOverflowWhileReading(t *testing.T) {
 	w := newWorld(t)
 	w.start("h")
 	w.emit("h", 3*pageEvents)
-	s := w.subscribe("h", host.StreamFromRun)
+	s := w.subscribe("h", position.FromRun)
 	want := 0
 	for range 12 {
 		events, err := s.Next(w.ctx, 0)
@@ -68,7 +69,7 @@ func TestOverflowWhileReading(t *testing.T) {
 func TestLargeEvents(t *testing.T) {
 	w := newWorld(t)
 	w.start("h")
-	s := w.subscribe("h", host.StreamFromRun)
+	s := w.subscribe("h", position.FromRun)
 	w.want(s, nil, 0, -1)
 	body, err := abi.EncodeValue(map[string]any{"data": make([]byte, bufferBytes/3)})
 	if err != nil {
@@ -91,7 +92,7 @@ func TestLargeEvents(t *testing.T) {
 func TestUnpublished(t *testing.T) {
 	w := newWorld(t)
 	w.start("h")
-	s := w.subscribe("h", host.StreamFromRun)
+	s := w.subscribe("h", position.FromRun)
 	w.emit("h", 2)
 	w.want(s, nil, 0, 1)
 	w.write(w.row("h", 3, false))
@@ -144,7 +145,7 @@ func TestFaults(t *testing.T) {
 	w.hub.src = &faulty{Source: w.store, fail: func() bool { return failing }}
 	w.start("h")
 	w.emit("h", 2)
-	live, reading := w.subscribe("h", 1), w.subscribe("h", host.StreamFromRun)
+	live, reading := w.subscribe("h", 1), w.subscribe("h", position.FromRun)
 	w.want(live, nil, 2, 1)
 	w.emit("h", 1)
 	w.finish("h")
@@ -227,9 +228,9 @@ func (r *reader) subscribe() {
 	}
 	r.s, r.want = s, int(after)+1
 	switch after {
-	case host.StreamFromRun:
+	case position.FromRun:
 		r.want = int(first)
-	case host.StreamFromNow:
+	case position.FromNow:
 		r.want = int(last) + 1
 	}
 	if ended := r.w.runs["h"].Status.Final() && r.want > int(last); s.Ended() != ended {
@@ -317,7 +318,7 @@ func TestManySubscribers(t *testing.T) {
 
 // readAll reads a stream from its run's beginning to its end.
 func readAll(ctx context.Context, h *Hub, handler string) (int, error) {
-	s, err := h.Subscribe(ctx, tenant, handler, host.StreamFromRun)
+	s, err := h.Subscribe(ctx, tenant, handler, position.FromRun)
 	if err != nil {
 		return 0, err
 	}
@@ -352,7 +353,7 @@ func TestPublishWithoutListeners(t *testing.T) {
 	if n := testing.AllocsPerRun(100, publish); n != 0 {
 		t.Errorf("%v allocations without any subscription", n)
 	}
-	w.subscribe("other", host.StreamFromNow)
+	w.subscribe("other", position.FromNow)
 	if n := testing.AllocsPerRun(100, publish); n != 0 {
 		t.Errorf("%v allocations without a subscription of the handler", n)
 	}
@@ -364,7 +365,7 @@ func BenchmarkPublish(b *testing.B) {
 			w := newWorld(b)
 			w.start("h")
 			for range n {
-				w.subscribe("h", host.StreamFromNow)
+				w.subscribe("h", position.FromNow)
 			}
 			rows := []host.StreamRow{w.row("h", 3, false)}
 			b.ReportAllocs()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/position"
 	"github.com/weftrun/weft/host/store/memory"
 )
 
@@ -165,7 +166,7 @@ func TestStartingPoints(t *testing.T) {
 	w.finish("h")
 	w.start("h")
 	w.emit("h", 2)
-	fromRun, fromNow := w.subscribe("h", host.StreamFromRun), w.subscribe("h", host.StreamFromNow)
+	fromRun, fromNow := w.subscribe("h", position.FromRun), w.subscribe("h", position.FromNow)
 	fromTwo, fromEnd := w.subscribe("h", 2), w.subscribe("h", 5)
 	for _, s := range []*Subscription{fromRun, fromNow, fromTwo, fromEnd} {
 		if s.Ended() {
@@ -187,14 +188,14 @@ func TestStartingPoints(t *testing.T) {
 func TestStartingPointOfSilentRuns(t *testing.T) {
 	w := newWorld(t)
 	w.start("h")
-	for _, after := range []int64{host.StreamFromRun, host.StreamFromNow, 0} {
+	for _, after := range []int64{position.FromRun, position.FromNow, 0} {
 		s := w.subscribe("h", after)
 		w.want(s, nil, 0, -1)
 	}
 	w.emit("h", 2)
 	w.finish("h")
 	w.start("h")
-	s := w.subscribe("h", host.StreamFromRun)
+	s := w.subscribe("h", position.FromRun)
 	w.want(s, nil, 0, -1)
 	w.emit("h", 1)
 	w.want(s, nil, 3, 3)
@@ -213,7 +214,7 @@ func TestErrorsOfSubscribe(t *testing.T) {
 			t.Errorf("Subscribe(%s, %s, %d) = %v, want %s", tenant, handler, after, err, want)
 		}
 	}
-	for _, after := range []int64{host.StreamFromRun, host.StreamFromNow, 7} {
+	for _, after := range []int64{position.FromRun, position.FromNow, 7} {
 		wantCode(host.CodeNotFound, tenant, "x", after)
 		wantCode(host.CodeNotFound, "them", "h", after)
 	}
@@ -238,7 +239,7 @@ func TestEnded(t *testing.T) {
 		ended bool
 		first int
 	}{
-		{host.StreamFromRun, false, 0}, {host.StreamFromNow, true, 4}, {0, false, 1}, {2, false, 3}, {3, true, 4}, {99, true, 4},
+		{position.FromRun, false, 0}, {position.FromNow, true, 4}, {0, false, 1}, {2, false, 3}, {3, true, 4}, {99, true, 4},
 	} {
 		s := w.subscribe("h", test.after)
 		if s.Ended() != test.ended {
@@ -257,7 +258,7 @@ func TestNextRun(t *testing.T) {
 	w := newWorld(t)
 	w.start("h")
 	w.emit("h", 1)
-	late, live := w.subscribe("h", host.StreamFromRun), w.subscribe("h", host.StreamFromRun)
+	late, live := w.subscribe("h", position.FromRun), w.subscribe("h", position.FromRun)
 	w.want(live, nil, 0, 0)
 	w.finish("h") // 1
 	silent := w.subscribe("h", 0)
@@ -292,7 +293,7 @@ func TestNextWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.start("h")
-		s := w.subscribe("h", host.StreamFromNow)
+		s := w.subscribe("h", position.FromNow)
 		begun := time.Now()
 		events, err := s.Next(w.ctx, 25*time.Second)
 		if events != nil || err != nil || time.Since(begun) != 25*time.Second {
@@ -336,7 +337,7 @@ func TestEndWhileWaiting(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				w.start("h")
-				s := w.subscribe("h", host.StreamFromNow)
+				s := w.subscribe("h", position.FromNow)
 				got := make(chan error)
 				go func() {
 					_, err := s.Next(w.ctx, time.Hour)
@@ -362,7 +363,7 @@ func TestPurge(t *testing.T) {
 	w.start("h")
 	w.start("other")
 	w.emit("h", 5)
-	reading, waiting, bystander := w.subscribe("h", 0), w.subscribe("h", 4), w.subscribe("other", host.StreamFromNow)
+	reading, waiting, bystander := w.subscribe("h", 0), w.subscribe("h", 4), w.subscribe("other", position.FromNow)
 	w.want(waiting, nil, 5, 4)
 	w.emit("h", 1)
 	w.append(host.SessionBatch{Purge: []string{"h"}})
@@ -380,7 +381,7 @@ func TestPurge(t *testing.T) {
 	}
 	w.emit("other", 1)
 	w.want(bystander, nil, 0, 0)
-	w.want(w.subscribe("h", host.StreamFromRun), nil, 0, 8)
+	w.want(w.subscribe("h", position.FromRun), nil, 0, 8)
 }
 
 // TestPurgeUnseen: a reader that finds the handler gone before Purged is called gets the

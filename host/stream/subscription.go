@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/position"
 )
 
 // Bounds of a subscription's buffer of live events, and of a page read from the store.
@@ -57,7 +58,7 @@ func newSubscription(h *Hub, k key) *Subscription {
 // lost between those that are durable now and those published later.
 func (s *Subscription) begin(ctx context.Context, after int64) error {
 	s.pos, s.reading = after, true
-	if s.run != "" && after == host.StreamFromRun {
+	if s.run != "" && after == position.FromRun {
 		s.pos = -1 // events of earlier runs are skipped
 	} else if after < 0 {
 		last, first, err := s.hub.src.StreamEnd(ctx, s.key.tenant, s.key.handler)
@@ -65,7 +66,7 @@ func (s *Subscription) begin(ctx context.Context, after int64) error {
 			return sourceError(err)
 		}
 		s.pos = last
-		if after == host.StreamFromRun {
+		if after == position.FromRun {
 			s.pos = first - 1
 		}
 	}

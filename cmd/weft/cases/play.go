@@ -13,6 +13,7 @@ import (
 	"github.com/weftrun/weft/cmd/weft/runs"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/client"
+	"github.com/weftrun/weft/host/position"
 )
 
 // settled is how long a run must be silent before the player checks whether the run waits
@@ -67,7 +68,7 @@ func (p *player) play(ctx context.Context, c *testCase, workflow string) (*happe
 // follow reads the run's stream to its end, or until the run asks a question for which
 // the case has no answer.
 func (p *player) follow(ctx context.Context, id string) error {
-	stream, err := p.r.Events(ctx, id, host.StreamFromRun, false)
+	stream, err := p.r.Events(ctx, id, position.FromRun, false)
 	if err != nil {
 		return err
 	}

@@ -1,5 +1,5 @@
-// Package data has the commands that work on a data directory without a server: they
-// check, back up, restore and compact it.
+// Package data has the commands that work on a data directory or a database without a
+// server: they check, back up, restore, compact and move it.
 //
 // It does not depend on the meaning of the rows of a store.
 package data
@@ -18,7 +18,9 @@ import (
 	"github.com/weftrun/weft/cmd/weft/cli"
 	"github.com/weftrun/weft/cmd/weft/screen"
 	"github.com/weftrun/weft/cmd/weft/wire"
+	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/audit"
+	"github.com/weftrun/weft/host/store/postgres"
 	"github.com/weftrun/weft/host/store/sqlite"
 )
 
@@ -30,7 +32,7 @@ var errFaulty = errors.New("the check has failed")
 
 // checkOptions are the flags of `weft check`.
 type checkOptions struct {
-	data   string
+	place
 	online bool
 	json   bool
 }
@@ -40,7 +42,7 @@ func NewCheck() *cobra.Command {
 	var o checkOptions
 	cmd := &cobra.Command{
 		Use:   "check [FILE]",
-		Short: "Verify a data directory or a backup",
+		Short: "Verify a data directory, a backup or a PostgreSQL database",
 		Long: `Verify a data directory or a backup, without changing it. The check reads everything:
 the database file must be sound, every row of every journal must have its checksum and
 its place, every session must load with the stored modules, and the records of runs,
@@ -50,6 +52,9 @@ is missing or too old.
 
 The command refuses a directory that a server uses, unless --online is given. It then
 checks the directory as it is at one moment; the server's log grows until the check ends.
+
+With --store the command verifies the content of a PostgreSQL database in the same way.
+PostgreSQL verifies its own files: switch its checksums on (initdb --data-checksums).
 
 Each fault names the tenant, the session, the entry, the problem and what to do. A
 server can run on a directory with faults: it quarantines the sessions that do not load,
@@ -62,6 +67,12 @@ Exit codes: 0 clean, 1 faults were found, 2 the check could not be made.`,
   weft check --json | jq '.faults[] | select(.code == "module_missing") | .session'`,
 		Args: cli.Takes("[FILE]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && o.fromEnvironment() {
+				o.store = "" // the file was named on the command line
+			}
+			if err := o.settle(cmd.Flags()); err != nil {
+				return err
+			}
 			err := check(cmd.Context(), o, args, cmd.OutOrStdout(), cmd.ErrOrStderr())
 			var coded *cli.ExitError
 			if err != nil && !errors.As(err, &coded) {
@@ -71,8 +82,8 @@ Exit codes: 0 clean, 1 faults were found, 2 the check could not be made.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.data, "data", defaultData, "`DIR` to check")
-	f.BoolVar(&o.online, "online", false, "check the directory while a server may run on it")
+	o.flags(f, "`DIR` to check", "`URL` of a PostgreSQL database to check, in place of --data")
+	f.BoolVar(&o.online, "online", false, "check while a server may run on the directory or database")
 	f.BoolVar(&o.json, "json", false, "print one JSON object: the faults, and counts of what was checked")
 	return cmd
 }
@@ -82,6 +93,9 @@ const defaultData = "data"
 
 func check(ctx context.Context, o checkOptions, args []string, out, errs io.Writer) (err error) {
 	report := newReport(out, o.json)
+	if o.store != "" {
+		return checkStore(ctx, report, o, args, errs)
+	}
 	if err := unreadableFile(report, o, args); err != nil {
 		return err
 	}
@@ -95,6 +109,27 @@ func check(ctx context.Context, o checkOptions, args []string, out, errs io.Writ
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	noteFiles(errs, s)
+	return content(ctx, report, s, errs)
+}
+
+// checkStore checks a PostgreSQL database.
+func checkStore(ctx context.Context, report *report, o checkOptions, args []string, errs io.Writer) (err error) {
+	if len(args) > 0 {
+		return cli.Usage("--store and FILE name two places: give one of them")
+	}
+	s, err := postgres.Open(ctx, o.store, postgres.Options{ReadOnly: true, Exclusive: !o.online})
+	if errors.Is(err, postgres.ErrInUse) {
+		return fmt.Errorf("%w: stop the server, or check beside it with --online", err)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	return content(ctx, report, s, errs)
+}
+
+// content checks the content of a store.
+func content(ctx context.Context, report *report, s host.Store, errs io.Writer) error {
 	view := screen.NewBar(errs)
 	sum, err := wire.Check(ctx, s, func(f audit.Fault) error {
 		view.Clear()

@@ -22,6 +22,7 @@ import (
 	"github.com/weftrun/weft/cmd/weft/screen"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/client"
+	"github.com/weftrun/weft/host/position"
 	"github.com/weftrun/weft/host/server"
 )
 
@@ -117,7 +118,7 @@ func (s *shownRun) play(ctx context.Context, workflow string, event json.RawMess
 	rec, err := s.r.Start(ctx, client.StartRequest{Workflow: workflow, Event: event})
 	if err == nil {
 		s.id = rec.HandlerID
-		err = runs.Follow(ctx, s.r, rec.HandlerID, host.StreamFromRun, false, s)
+		err = runs.Follow(ctx, s.r, rec.HandlerID, position.FromRun, false, s)
 	}
 	if err == nil {
 		rec, err = s.r.Get(ctx, rec.RunID)

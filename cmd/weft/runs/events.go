@@ -12,6 +12,7 @@ import (
 	"github.com/weftrun/weft/cmd/weft/remote"
 	"github.com/weftrun/weft/cmd/weft/screen"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/position"
 )
 
 // quiet is the silence after which the past events of a running run count as read,
@@ -79,12 +80,12 @@ func (o *eventsOptions) viewer(r *remote.Conn) Viewer {
 func parseAfter(text string) (int64, error) {
 	switch text {
 	case "":
-		return host.StreamFromRun, nil
+		return position.FromRun, nil
 	case "now":
-		return host.StreamFromNow, nil
+		return position.FromNow, nil
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < host.StreamFromRun {
+	if err != nil || n < position.FromRun {
 		return 0, cli.Usage("--after %q: must be a sequence number, or now", text)
 	}
 	return n, nil

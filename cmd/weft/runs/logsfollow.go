@@ -9,6 +9,7 @@ import (
 	"github.com/weftrun/weft/cmd/weft/remote"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/client"
+	"github.com/weftrun/weft/host/position"
 )
 
 // How a run's messages are followed: how often the journal is read without a sign, and
@@ -57,7 +58,7 @@ func followLogs(ctx context.Context, r *remote.Conn, id string, v *logView) erro
 // untilLost shows messages until the run is over, or the connection is lost. If it has
 // shown all existing messages before that, it returns no error.
 func (l *logReader) untilLost(ctx context.Context, r *remote.Conn, signs *client.Client) (over bool, err error) {
-	stream, err := signs.Events(ctx, l.run.HandlerID, host.StreamFromNow, true)
+	stream, err := signs.Events(ctx, l.run.HandlerID, position.FromNow, true)
 	if err != nil {
 		return l.endless(ctx, r, err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/weftrun/weft/cmd/weft/screen"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/client"
+	"github.com/weftrun/weft/host/position"
 )
 
 // runOptions are the flags of `weft run`.
@@ -107,7 +108,7 @@ func start(ctx context.Context, r *remote.Conn, o runOptions, workflow string, a
 		defer cancel()
 	}
 	ended := rec
-	err = Follow(ctx, r, rec.HandlerID, host.StreamFromRun, o.watch, newViewer(r, o, rec))
+	err = Follow(ctx, r, rec.HandlerID, position.FromRun, o.watch, newViewer(r, o, rec))
 	if err == nil {
 		ended, err = r.Get(ctx, rec.RunID)
 	}

@@ -5,25 +5,56 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/audit"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/journal"
 	"github.com/weftrun/weft/host/module"
+	"github.com/weftrun/weft/host/store/postgres"
+	"github.com/weftrun/weft/host/store/record"
 	"github.com/weftrun/weft/host/store/sqlite"
 )
 
-// Check verifies the content of a store at one moment. It calls found with each fault,
-// and progress, unless it is nil, with the current work; see [audit.Config].
+// Inspection is a store as it is at one moment, read row by row.
+type Inspection interface {
+	audit.Source
+	record.Source
+	Close() error
+}
+
+// Inspect begins to read a store on SQLite or PostgreSQL row by row.
+func Inspect(ctx context.Context, s host.Store) (Inspection, error) {
+	// A nil pointer in an interface is not nil, so errors return nil themselves.
+	switch s := s.(type) {
+	case *sqlite.Store:
+		i, err := s.Inspect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return i, nil
+	case *postgres.Store:
+		i, err := s.Inspect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return i, nil
+	}
+	return nil, fmt.Errorf("a store of type %T cannot be inspected", s)
+}
+
+// Check verifies the content of a store on SQLite or PostgreSQL at one moment. It calls
+// found with each fault, and progress, unless it is nil, with the current work; see
+// [audit.Config].
 //
 // # Errors
 //
 // Why the check could not be made or completed. Faults are not errors.
-func Check(ctx context.Context, s *sqlite.Store, found func(audit.Fault) error, progress func(what string, done, total int)) (sum audit.Summary, err error) {
+func Check(ctx context.Context, s host.Store, found func(audit.Fault) error, progress func(what string, done, total int)) (sum audit.Summary, err error) {
 	versions, err := module.New(module.Config{Store: s})
 	if err != nil {
 		return sum, err
 	}
-	rows, err := s.Inspect(ctx)
+	rows, err := Inspect(ctx, s)
 	if err != nil {
 		return sum, err
 	}

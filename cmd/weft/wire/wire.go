@@ -27,6 +27,7 @@ import (
 	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/metrics"
 	"github.com/weftrun/weft/host/module"
+	"github.com/weftrun/weft/host/position"
 	"github.com/weftrun/weft/host/quota"
 	"github.com/weftrun/weft/host/resource"
 	"github.com/weftrun/weft/host/sandbox"
@@ -530,6 +531,6 @@ func (s streams) SubscribeRun(ctx context.Context, tenant, handlerID, runID stri
 	return s.h.SubscribeRun(ctx, tenant, handlerID, runID, after)
 }
 
-func (s streams) SubscribeFamily(ctx context.Context, tenant, handlerID, runID string, from host.FamilyStart) (host.FamilyStream, error) {
+func (s streams) SubscribeFamily(ctx context.Context, tenant, handlerID, runID string, from position.Family) (host.FamilyStream, error) {
 	return s.h.SubscribeFamily(ctx, tenant, handlerID, runID, from)
 }

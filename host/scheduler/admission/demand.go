@@ -26,6 +26,7 @@ func (e *estimate) add(units int64) {
 		*e = estimate{mean: units, dev: units / 2, seen: true}
 		return
 	}
+	// A weight of 1/8 forgets old runs, and one odd run does not decide the mean.
 	off := units - e.mean
 	e.mean += off / 8
 	e.dev += (max(off, -off) - e.dev) / 8
@@ -114,6 +115,7 @@ func (d *Demand) Version(of, version string) *Version {
 		v = &Version{of: t}
 		t.versions[version] = v
 	}
+	// What is guessed improves with each run of the tenant that ends.
 	if !v.takes.seen {
 		d.guess(v)
 	}
@@ -139,11 +141,13 @@ func (d *Demand) guess(v *Version) {
 	default:
 		d.set(v, estimate{mean: UnknownRun, dev: UnknownRun / 2})
 	}
+	// The first run that ends replaces the guess.
 	v.takes.seen = false
 }
 
 // set gives a version another estimate.
 func (d *Demand) set(v *Version, takes estimate) {
+	// Runs that have not begun count with the mean, so the sums move with it.
 	by := int64(v.fresh) * (takes.mean - v.takes.mean)
 	v.takes = takes
 	v.of.units += by
@@ -188,6 +192,7 @@ func (d *Demand) update(w *Run) {
 	case !w.Begun:
 		fresh = true
 	default:
+		// A run that has used the mean already is assumed to need a quarter of the mean.
 		units = max(w.v.takes.mean-int64(w.Used), w.v.takes.mean/4)
 	}
 	if fresh != w.fresh {
@@ -203,6 +208,7 @@ func (d *Demand) update(w *Run) {
 
 // count counts a run that has not had a core, or one less.
 func (d *Demand) count(v *Version, bytes int64, more bool) {
+	// A forgotten tenant has left the totals with all that it had.
 	if v.of.gone {
 		return
 	}
@@ -225,6 +231,7 @@ func (d *Demand) Ended(w *Run) {
 		return // it was cancelled before it began, and tells nothing
 	}
 	took := int64(w.Used)
+	// The sums change with the estimate, so the new estimate is set as a whole.
 	takes := w.v.takes
 	takes.add(took)
 	d.set(w.v, takes)
@@ -237,6 +244,7 @@ func (d *Demand) Gone(w *Run) {
 	if w.over {
 		return
 	}
+	// From here on update counts nothing for the run.
 	w.over = true
 	d.update(w)
 	w.v.users--

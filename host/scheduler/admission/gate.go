@@ -157,6 +157,7 @@ func (g *Gate) settle(durable uint64) {
 // CodeUnavailable or ctx's.
 func (g *Gate) Enter(ctx context.Context, tenant string) error {
 	g.cfg.Lock.Lock()
+	// Whoever comes while others wait must not pass them.
 	if g.waiting == 0 && g.room(tenant) && !g.cfg.Journal.OverSoftLimit(tenant) {
 		g.take(tenant)
 		g.cfg.Lock.Unlock()
@@ -168,6 +169,7 @@ func (g *Gate) Enter(ctx context.Context, tenant string) error {
 		return ErrTooMany
 	}
 	e := g.enqueue(tenant)
+	// Those who wait may wait for their own tenants' places: this request may go on.
 	g.Admit()
 	g.cfg.Lock.Unlock()
 	return g.wait(ctx, tenant, e)
@@ -204,6 +206,7 @@ func (g *Gate) wait(ctx context.Context, tenant string, e *entrant) error {
 	}
 	g.cfg.Lock.Lock()
 	defer g.cfg.Lock.Unlock()
+	// The place came between the end of the wait and the lock: the next request gets it.
 	if e.entered { // just now
 		g.give(tenant)
 		g.Admit()
@@ -227,6 +230,7 @@ func (g *Gate) Leave(tenant string, pos uint64) {
 	} else {
 		g.written = append(g.written, written{tenant, pos})
 	}
+	// While nobody waits, the positions are looked through only when half of the places need it.
 	if g.waiting > 0 || len(g.written) >= g.cfg.Places/2 {
 		g.Admit()
 	}
@@ -242,9 +246,11 @@ func (g *Gate) Admit() {
 			return
 		}
 		e := g.lines[next][0]
+		// The array must not keep a request that has left the line.
 		g.lines[next][0] = nil
 		g.lines[next] = g.lines[next][1:]
 		g.take(next)
+		// The clock moves with each place, or one tenant would get all free places in a row.
 		g.cfg.Clocks.Charge(next, LineCost)
 		g.lineLeft(next)
 		e.entered = true
@@ -260,6 +266,7 @@ func (g *Gate) next() (next string) {
 		if !g.room(tenant) || g.cfg.Journal.OverSoftLimit(tenant) || len(line) == 0 {
 			continue
 		}
+		// The name decides between equal clocks, so that the order does not depend on the map.
 		clock := g.cfg.Clocks.Clock(tenant)
 		if next == "" || cmp.Or(cmp.Compare(clock, least), cmp.Compare(tenant, next)) < 0 {
 			next, least = tenant, clock

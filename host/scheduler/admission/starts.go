@@ -134,6 +134,7 @@ func (s *Starts) Look(lock sync.Locker) {
 	if fresh {
 		return
 	}
+	// Reading the memory statistics takes longer than other requests should wait for the lock.
 	live, limit := s.cfg.Memory()
 	lock.Lock()
 	s.memory.live, s.memory.limit = live, limit
@@ -143,15 +144,19 @@ func (s *Starts) Look(lock sync.Locker) {
 // Refuses says why a start cannot be admitted; nil: it can.
 func (s *Starts) Refuses(name string, v *Version, bytes int64, allowance time.Duration, bounded bool) *Refusal {
 	t, m := v.of, &s.memory
+	// First the heap: with no memory left, the fairness of waits does not matter.
 	if m.limit > 0 && float64(m.live) > heapPart*float64(m.limit) {
 		return &Refusal{Heap, "its memory is nearly full", leastRetry}
 	}
+	// The depth limits a tenant whose starts may wait for any time.
 	if most := s.cfg.Limits.WaitingStarts(name); t.fresh >= most {
 		return &Refusal{Depth, fmt.Sprintf("%d runs wait for their first core, at most %d may", t.fresh, most), s.tenth(name, t)}
 	}
+	// The bytes limit all tenants together. One start is always admitted, whatever its size.
 	if d := &s.Demand; m.limit > 0 && d.bytes > 0 && d.bytes+bytes > m.limit/heldPart {
 		return &Refusal{Bytes, "runs that wait for their first core hold too much memory", s.tenth(name, t)}
 	}
+	// A start without an allowance may wait for any time.
 	if !bounded || s.quick(name, allowance) {
 		return nil
 	}
@@ -161,6 +166,8 @@ func (s *Starts) Refuses(name string, v *Version, bytes int64, allowance time.Du
 		return nil
 	}
 	now := s.cfg.Now()
+	// The work of clients that come back earlier comes first. A fifth of the allowance is a
+	// margin: an estimate that is a little too low must not refuse the client twice.
 	later := s.wait(name, t, t.units+t.promised.after(now), takes) - allowance*8/10
 	later = min(max(later, leastRetry), mostRetry)
 	t.promised.add(now.Add(later), v.takes.mean)
@@ -169,6 +176,7 @@ func (s *Starts) Refuses(name string, v *Version, bytes int64, allowance time.Du
 
 // quick reports whether so little is to be done that nobody waits for long.
 func (s *Starts) quick(name string, allowance time.Duration) bool {
+	// Without limits of the tenant all cores work on the total, which bounds every wait.
 	return s.cfg.Limits.TenantInvocations(name) == 0 && s.cfg.Budget(name) == 0 &&
 		float64(s.Demand.total)/s.cfg.Cores.Rate() < allowance.Seconds()/4
 }
@@ -178,12 +186,15 @@ func (s *Starts) quick(name string, allowance time.Duration) bool {
 func (s *Starts) wait(name string, t *tenant, own, takes int64) time.Duration {
 	rate := s.cfg.Cores.Rate()
 	seconds := s.before(t, own, takes) / rate
+	// A tenant that may not use all cores gets its own work done at its share of the speed.
 	if most := s.cfg.Limits.TenantInvocations(name); most > 0 && most < s.cfg.Cores.Size() {
 		seconds = max(seconds, float64(own+takes)/(rate*float64(most)/float64(s.cfg.Cores.Size())))
 	}
+	// A tenant with a fuel budget burns its own work no faster than the budget comes in.
 	if budget := s.cfg.Budget(name); budget > 0 {
 		seconds = max(seconds, float64(own)/budget)
 	}
+	// A speed near zero must not overflow the duration.
 	return time.Duration(min(seconds, float64(math.MaxInt64/2)/1e9) * 1e9)
 }
 
@@ -196,6 +207,7 @@ func (s *Starts) Waits() (idle, busiest time.Duration) {
 		takes = UnknownRun
 	}
 	for tenant, t := range s.Demand.tenants {
+		// The name decides between equal tenants, so that the result does not depend on the map.
 		if t.units > most.units || t.units == most.units && tenant < name {
 			name, most = tenant, t
 		}
@@ -212,6 +224,8 @@ func (s *Starts) Waits() (idle, busiest time.Duration) {
 func (s *Starts) before(t *tenant, own, takes int64) float64 {
 	sum := float64(own)
 	for name, other := range s.Demand.tenants {
+		// Cores are shared equally: while the run waits, another tenant gets no more than the
+		// tenant itself. A tenant over its budget gets nothing.
 		if other != t && other.units > 0 && !s.cfg.Cores.Held(name) {
 			sum += float64(min(other.units, own+takes))
 		}
@@ -240,6 +254,7 @@ func (s *Starts) Passed(v *Version, bytes int64) {
 
 // Spread adds up to a quarter to a time, by the id of the request, in whole seconds.
 func Spread(d time.Duration, id string) time.Duration {
+	// The id decides, so that a client that repeats a request gets the same time.
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(id)) // never fails
 	d += time.Duration(float64(d) / 4 * float64(h.Sum32()) / math.MaxUint32)
@@ -257,6 +272,7 @@ type promises struct {
 // move drops what is due by now.
 func (p *promises) move(now time.Time) {
 	to := now.Unix() + 1
+	// After a long pause, or if the clock was set back, no promise is due any more.
 	if p.sum == 0 || to < p.from-int64(len(p.units)) || to >= p.from+int64(len(p.units)) {
 		*p = promises{from: to}
 		return
@@ -276,6 +292,7 @@ func (p *promises) after(now time.Time) int64 {
 
 // add notes work that is due at a time within mostRetry from now on.
 func (p *promises) add(at time.Time, units int64) {
+	// The ring has more seconds than the longest wait, so no place has two meanings.
 	second := min(max(at.Unix(), p.from), p.from+int64(len(p.units))-1)
 	p.units[second%int64(len(p.units))] += units
 	p.sum += units

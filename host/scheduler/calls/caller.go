@@ -229,10 +229,13 @@ func (c *Caller) make(ctx context.Context, o *Call) {
 		c.answer(o, value, fail)
 	}
 	c.cfg.Host.CameBack(o)
-	again := c.cfg.Host.RetryAfter(o.Key.Session, unreadAfter)
+	late := Late{Call: o, Again: true}
+	if away != nil {
+		late.Due = c.cfg.Host.RetryAfter(o.Key.Session, unreadAfter)
+	}
 	c.cfg.Lock.Lock()
 	if away != nil && ctx.Err() == nil { // before End, which ends the context
-		c.Later(Late{Call: o, Due: again, Again: true})
+		c.Later(late)
 	}
 	c.End(o)
 	if !wanted {

@@ -48,6 +48,7 @@ func (b *Budgets) account(tenant string) *account {
 	a := b.accounts[tenant]
 	if a == nil {
 		a = &account{rate: b.rate(tenant)}
+		// A new account begins with a full burst.
 		a.fill(b.now())
 		b.accounts[tenant] = a
 	}
@@ -74,6 +75,7 @@ func (b *Budgets) Rate(tenant string) float64 { return b.account(tenant).rate }
 // Slice is what a guest of the tenant may burn before it is booked, most at most: a small
 // budget is booked often.
 func (b *Budgets) Slice(tenant string, most uint64) uint64 {
+	// A guest that is booked once a turn could exceed a small budget by many seconds.
 	if a := b.account(tenant); a.rate > 0 {
 		return min(most, uint64(a.rate*refill.Seconds()))
 	}
@@ -88,6 +90,7 @@ func (b *Budgets) Began(tenant string) { b.account(tenant).used.Attempts++ }
 func (b *Budgets) Spend(tenant string, units uint64) (over bool) {
 	a := b.account(tenant)
 	a.used.Fuel += units
+	// Fuel is counted for everybody, and limited only with a budget.
 	if a.rate == 0 {
 		return false
 	}
@@ -103,6 +106,7 @@ func (b *Budgets) CountHold(tenant string) { b.account(tenant).used.Holds++ }
 // longer.
 func (b *Budgets) Missing(tenant string, now time.Time) time.Duration {
 	a := b.account(tenant)
+	// The credit that has come in since the last booking shortens the wait.
 	a.fill(now)
 	return a.missing()
 }

@@ -66,6 +66,7 @@ func (o *order[T]) push(it Item[T]) {
 		o.lines[c].push(it)
 		return
 	}
+	// Of runs of the same age, the attempt that came first begins first.
 	o.going.last++
 	heap.Push(&o.going, aged[T]{it, o.going.last})
 }
@@ -75,6 +76,7 @@ func (o *order[T]) pop() Item[T] {
 	for {
 		c := cycle[o.turn]
 		o.turn = (o.turn + 1) % len(cycle)
+		// An empty class passes its turn on: the cycle never leaves a token unused.
 		switch {
 		case o.lenOf(c) == 0:
 		case c == Going:
@@ -101,9 +103,11 @@ type aged[T any] struct {
 func (h *oldest[T]) Len() int { return len(h.items) }
 func (h *oldest[T]) Less(i, j int) bool {
 	a, b := &h.items[i], &h.items[j]
+	// Others of the session wait for the ticket that this attempt holds.
 	if a.Place.First != b.Place.First {
 		return a.Place.First
 	}
+	// The oldest run ends first, so that a flood of starts does not delay all runs.
 	if x, y := a.Place.Age, b.Place.Age; x != y {
 		return x < y
 	}
@@ -114,6 +118,7 @@ func (h *oldest[T]) Push(x any)    { h.items = append(h.items, x.(aged[T])) }
 func (h *oldest[T]) Pop() any {
 	n := len(h.items) - 1
 	it := h.items[n]
+	// The array must not keep an attempt that has left the heap.
 	h.items[n] = aged[T]{}
 	h.items = h.items[:n]
 	return it

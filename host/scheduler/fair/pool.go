@@ -25,6 +25,7 @@ func NewPool(most int, over <-chan struct{}) *Pool {
 
 // Do carries out work. It does not wait for the end of the work.
 func (p *Pool) Do(work func()) {
+	// No goroutine is waiting if nobody receives: a new goroutine does the work.
 	select {
 	case p.next <- work:
 	default:
@@ -39,6 +40,7 @@ func (p *Pool) Wait() { p.workers.Wait() }
 func (p *Pool) serve(work func()) {
 	for {
 		work()
+		// The count comes before the wait, so that no more than the allowed number wait.
 		if p.idle.Add(1) > p.most {
 			p.idle.Add(-1)
 			return

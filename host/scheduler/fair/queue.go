@@ -84,6 +84,7 @@ func (q *Queue[T]) Init(tokens int, most func(tenant string) int) {
 // Push adds an item to its tenant's queue.
 func (q *Queue[T]) Push(tenant string, it Item[T]) {
 	t := q.known(tenant)
+	// A guest that has begun holds an instance: it goes on before other guests begin.
 	if it.Resume != nil {
 		t.begun.push(it)
 	} else {
@@ -100,6 +101,7 @@ func (q *Queue[T]) known(tenant string) *tenantQueue[T] {
 		t = &tenantQueue[T]{name: tenant, most: q.most(tenant), held: q.held[tenant]}
 		q.tenants[tenant] = t
 	}
+	// The tenant saved nothing up while it wanted nothing.
 	if t.idle() {
 		q.catchUp(t)
 	}
@@ -112,6 +114,7 @@ func (q *Queue[T]) LineUp(tenant string) { q.known(tenant).inLine = true }
 func (q *Queue[T]) LineEnds(tenant string) {
 	t := q.tenants[tenant]
 	t.inLine = false
+	// The line may have been all that kept the tenant busy.
 	q.rest(t)
 }
 
@@ -134,6 +137,7 @@ func (q *Queue[T]) catchUp(t *tenantQueue[T]) { t.virtual = max(t.virtual, q.lev
 // level is where a tenant begins that was idle: with the busy one that is
 // furthest behind or, if none is busy, where that was last.
 func (q *Queue[T]) level() uint64 {
+	// The level never falls: a tenant that comes and goes would gain by it.
 	if least, busy := q.floor(); busy {
 		q.clock = max(q.clock, least)
 	}
@@ -144,6 +148,7 @@ func (q *Queue[T]) level() uint64 {
 // is busy.
 func (q *Queue[T]) floor() (least uint64, found bool) {
 	for _, t := range q.tenants {
+		// A tenant that may not have a token now does not hold the others back.
 		if !t.idle() && !t.held && !t.full() && (!found || t.virtual < least) {
 			least, found = t.virtual, true
 		}
@@ -158,6 +163,7 @@ func (q *Queue[T]) Pop(skip func(tenant string) bool) (Item[T], bool) {
 	}
 	var best *tenantQueue[T]
 	for _, t := range q.tenants {
+		// The name decides between equal clocks, so that the order is the same in every run.
 		if t.waits() && (best == nil || t.virtual < best.virtual || t.virtual == best.virtual && t.name < best.name) && !skip(t.name) {
 			best = t
 		}
@@ -166,6 +172,7 @@ func (q *Queue[T]) Pop(skip func(tenant string) bool) (Item[T], bool) {
 		return Item[T]{}, false
 	}
 	var it Item[T]
+	// A guest that goes on has paid for its start already.
 	if best.begun.len() > 0 {
 		it = best.begun.pop()
 	} else {
@@ -197,6 +204,7 @@ func (q *Queue[T]) Soon() bool {
 		return false
 	}
 	for _, t := range q.tenants {
+		// With a core to spare, a new attempt of the tenant gets its turn soon.
 		if t.waits() && t.fresh.len() > 0 && t.long < q.all {
 			return true
 		}
@@ -207,6 +215,7 @@ func (q *Queue[T]) Soon() bool {
 // Release gives a tenant's token back.
 func (q *Queue[T]) Release(tenant string) {
 	q.tokens++
+	// A free token that nobody wants says nothing about the speed of the cores.
 	if q.ready == 0 {
 		q.Speed.Rest()
 	}
@@ -230,6 +239,7 @@ func (q *Queue[T]) rest(t *tenantQueue[T]) {
 	if !t.idle() {
 		return
 	}
+	// A tenant that is ahead stays known, or it would begin level with the others again.
 	if least, busy := q.floor(); !busy {
 		q.forget()
 	} else if t.virtual <= least {
@@ -249,11 +259,13 @@ func (q *Queue[T]) forget() {
 // Due reports whether another tenant, not named by skip, waits and is a turn
 // behind this one.
 func (q *Queue[T]) Due(tenant string, skip func(tenant string) bool) bool {
+	// With a free token nobody has to give way.
 	if q.tokens > 0 || q.ready == 0 {
 		return false
 	}
 	self := q.tenants[tenant]
 	for _, t := range q.tenants {
+		// A difference of less than a turn is not worth a change of guests.
 		if t != self && t.waits() && t.virtual+Turn <= self.virtual && !skip(t.name) {
 			return true
 		}
@@ -347,7 +359,10 @@ func (f *fifo[I]) push(it I) { f.items = append(f.items, it) }
 func (f *fifo[I]) pop() I {
 	var none I
 	it := f.items[f.head]
+	// The array must not keep an item that has left the queue.
 	f.items[f.head] = none
+	// An empty queue begins at the front again. A long one moves forward when half of the
+	// array is unused, so that each item moves once on average.
 	if f.head++; f.head == len(f.items) {
 		f.items, f.head = f.items[:0], 0
 	} else if f.head > 1024 && f.head*2 > len(f.items) {

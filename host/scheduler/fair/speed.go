@@ -42,6 +42,7 @@ func (v *Speed) wanted() {
 // Rest notes that a token is free and that nobody can use it.
 func (v *Speed) Rest() {
 	if !v.since.IsZero() {
+		// Only time in which every token was in use counts as full.
 		v.full += v.now().Sub(v.since)
 		v.since = time.Time{}
 	}
@@ -66,6 +67,7 @@ func (v *Speed) Rate() float64 {
 			v.since = now
 		}
 	}
+	// A short window says little: one long turn decides its result.
 	if passed < speedWindow {
 		return v.rate
 	}
@@ -73,8 +75,10 @@ func (v *Speed) Rate() float64 {
 		v.full += now.Sub(v.since)
 		v.since = now
 	}
+	// In a window with idle tokens the units show the demand, and not the speed.
 	if v.full >= passed*9/10 {
 		rate := max(float64(v.booked)/passed.Seconds(), v.least)
+		// The first measurement replaces the assumed speed, and later ones adjust it slowly.
 		if !v.seen {
 			v.rate, v.seen = rate, true
 		}

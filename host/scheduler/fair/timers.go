@@ -21,6 +21,7 @@ func (h *Timers[K]) Set(key K, at int64) bool {
 		return false
 	}
 	if i, ok := h.index[key]; ok {
+		// Most ticks leave the next timer as it is.
 		if h.items[i].at == at {
 			return false
 		}
@@ -29,6 +30,7 @@ func (h *Timers[K]) Set(key K, at int64) bool {
 	} else {
 		heap.Push(h, timer[K]{key, at})
 	}
+	// The caller sleeps until the earliest timer, and must wake only if that has changed.
 	return h.items[0].key == key
 }
 

@@ -11,6 +11,8 @@ type Entry struct{ *engine.Entry }
 // Append implements host.JournalEntry.
 func (e Entry) Append(dst []byte, record bool) ([]byte, error) {
 	v := e.Entry
+	// The finish of the attempt follows in the same batch, so nobody replays the record. The
+	// entry is shared with the session: only the copy is shortened.
 	if !record && (v.Calls != nil || v.Open != nil) {
 		short := *v
 		short.Calls, short.Open = nil, nil

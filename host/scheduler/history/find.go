@@ -22,6 +22,7 @@ func (f *finder) See(_ *Past, e *engine.Entry) bool { return e.Seq <= f.at }
 // Seen implements Onlooker.
 func (f *finder) Seen(p *Past, e *engine.Entry, _ []engine.Command) error {
 	f.met = e.Seq == f.at
+	// A fork needs a run that has begun, and attempts that can all be replayed.
 	if p.Engine.Begun(f.run) && p.Ledger.Restful() {
 		f.nearest = e.Seq
 	}
@@ -40,6 +41,7 @@ func (r *Reader) At(ctx context.Context, key host.SessionKey, runID string, at u
 		return nil, CutAway(p.First)
 	case !f.met:
 		return nil, host.Errorf(host.CodeInvalidArgument, "The journal has no entry %d", at)
+	// The walk has stopped at the position, so the past is the session as it was there.
 	case f.nearest == at:
 		return p, nil
 	case f.nearest != 0 && p.Engine.Begun(runID):
@@ -68,6 +70,7 @@ func (f *Failure) Seen(p *Past, e *engine.Entry, _ []engine.Command) error {
 	switch {
 	case goesOn:
 		f.begun = true
+	// The first entry after which the run does not continue is the entry that failed it.
 	case f.begun:
 		f.At, f.Invocation = e.Seq, e.Invocation
 	}

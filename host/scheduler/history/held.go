@@ -11,6 +11,7 @@ import (
 // Held gives the records of the attempts that have not ended, by invocation.
 func (l *Ledger) Held() []engine.HeldAttempt {
 	out := make([]engine.HeldAttempt, 0, len(l.Records))
+	// The order is fixed, so that the same session gives the same snapshot.
 	for _, inv := range slices.Sorted(maps.Keys(l.Records)) {
 		out = append(out, l.Records[inv].Held(inv))
 	}
@@ -24,6 +25,7 @@ type HeldByRun map[string][]engine.HeldAttempt
 func (p *Past) HeldByRun() HeldByRun {
 	out := HeldByRun{}
 	for inv, o := range p.Ledger.Records {
+		// An older attempt of the invocation has ended, whatever is left of its record.
 		if view, ok := p.Engine.Invocation(inv); ok && view.Attempt == o.Attempt {
 			out[view.RunID] = append(out[view.RunID], o.Held(inv))
 		}
@@ -38,6 +40,7 @@ func (h HeldByRun) Of(runs []engine.ForkedRun, session string) []engine.HeldAtte
 	for _, r := range runs {
 		for _, held := range h[r.Was] {
 			if held.Open != nil && held.Open.RunID == "" {
+				// The record of the original run keeps its ids: the change is made on a copy.
 				open := *held.Open
 				open.RunID, open.SessionID = r.Was, session
 				held.Open = &open
@@ -70,6 +73,7 @@ func Cast(key host.SessionKey, eng *engine.Session, l *Ledger, runID string, exc
 			continue
 		}
 		p := Part{Key: key, View: view, Open: *o.Open, Calls: slices.Clip(o.Calls)}
+		// An older server may have known fewer limits.
 		p.Open.Limits = p.Open.Limits.Complete()
 		if call, waits := eng.Pending(inv); waits {
 			p.Pending = &call

@@ -94,6 +94,7 @@ func (l *Ledger) Follow(eng *engine.Session, e *engine.Entry, cmds []engine.Comm
 	for _, c := range cmds {
 		switch c := c.(type) {
 		case engine.Abandon:
+			// A blocked run may be resumed later, and its attempts continue by their records then.
 			if _, resumable := eng.Invocation(c.Invocation); e.Kind != engine.EntryBlock || !resumable {
 				l.remove(c.Invocation)
 			}
@@ -122,6 +123,7 @@ func (l *Ledger) Adopt(e *engine.Entry) {
 // Add takes records of attempts that go on.
 func (l *Ledger) Add(held []engine.HeldAttempt) {
 	for i := range held {
+		// A record without calls or an opening says nothing that a new attempt would not do.
 		if h := &held[i]; h.Open != nil || len(h.Calls) > 0 {
 			l.Records[h.Invocation] = &Record{Attempt: h.Attempt, Open: h.Open, Calls: slices.Clip(h.Calls), Spending: restored(h.Burnt)}
 		}
@@ -132,6 +134,7 @@ func (l *Ledger) Add(held []engine.HeldAttempt) {
 func (l *Ledger) Copies() map[uint64]*Record {
 	out := make(map[uint64]*Record, len(l.Records))
 	for inv, o := range l.Records {
+		// Appending to the clipped calls makes a copy, so the ledger's own record stays unchanged.
 		out[inv] = &Record{Attempt: o.Attempt, Open: o.Open, Calls: slices.Clip(o.Calls), Spending: o.Spending}
 	}
 	return out
@@ -144,6 +147,7 @@ func (l *Ledger) attempt(e *engine.Entry) {
 		return
 	}
 	o := l.Records[e.Invocation]
+	// A new attempt begins without the record of the attempt before.
 	if o == nil || o.Attempt != e.Attempt {
 		l.remove(e.Invocation)
 		o = &Record{Attempt: e.Attempt}
@@ -156,6 +160,7 @@ func (l *Ledger) attempt(e *engine.Entry) {
 	if b, ok := e.Spending(); ok {
 		o.Spending = restored(&b)
 	}
+	// The entry says how many calls the guest had made, and the record has fewer of them.
 	if !o.short && uint64(len(o.Calls)) < e.Replayed() {
 		o.short = true
 		l.short++

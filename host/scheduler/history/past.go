@@ -82,6 +82,7 @@ func (p *Past) fold(ctx context.Context, array []byte, on Onlooker) (more bool, 
 		if !on.See(p, e) {
 			return false, nil
 		}
+		// The onlooker has seen the state before the entry, and now sees the state after it.
 		cmds, err := p.Engine.Fold(e)
 		if err != nil {
 			return false, &Unfoldable{err}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/position"
 )
 
 // Journal is the part of the journal that is read.
@@ -37,7 +38,7 @@ type Streams interface {
 	// SubscribeRun gives the events of one run of the handler alone.
 	SubscribeRun(ctx context.Context, tenant, handlerID, runID string, after int64) (host.Stream, error)
 	// SubscribeFamily gives the events of the children too; runID "" is all runs.
-	SubscribeFamily(ctx context.Context, tenant, handlerID, runID string, from host.FamilyStart) (host.FamilyStream, error)
+	SubscribeFamily(ctx context.Context, tenant, handlerID, runID string, from position.Family) (host.FamilyStream, error)
 }
 
 // Config says what a reader reads. All fields must be set.
@@ -75,6 +76,7 @@ func (r *Reader) Get(ctx context.Context, tenant, id string) (host.Run, error) {
 	if !errors.Is(err, host.ErrNotFound) {
 		return host.Run{}, host.Unavailable(err)
 	}
+	// The id of a run works wherever the id of a handler does.
 	return r.RunOf(ctx, tenant, id)
 }
 
@@ -130,6 +132,7 @@ func (r *Reader) Events(ctx context.Context, tenant, id string, after int64) (ho
 	if err != nil {
 		return nil, err
 	}
+	// A client that names a run must not see the events of the handler's other runs.
 	if id != run.HandlerID {
 		return r.cfg.Streams.SubscribeRun(ctx, tenant, run.HandlerID, run.RunID, after)
 	}
@@ -137,7 +140,7 @@ func (r *Reader) Events(ctx context.Context, tenant, id string, after int64) (ho
 }
 
 // FamilyEvents opens the stream of a run and its children; see [host.Runs].
-func (r *Reader) FamilyEvents(ctx context.Context, tenant, id string, from host.FamilyStart) (host.FamilyStream, error) {
+func (r *Reader) FamilyEvents(ctx context.Context, tenant, id string, from position.Family) (host.FamilyStream, error) {
 	run, err := r.Get(ctx, tenant, id)
 	if err != nil {
 		return nil, err
@@ -146,7 +149,7 @@ func (r *Reader) FamilyEvents(ctx context.Context, tenant, id string, from host.
 	if id == run.HandlerID {
 		runID = ""
 	}
-	if from.Children == nil && from.After != host.StreamFromRun {
+	if from.Children == nil && from.After != position.FromRun {
 		if from.Children, err = r.underWay(ctx, &run, "", from.After); err != nil {
 			return nil, err
 		}
@@ -155,11 +158,11 @@ func (r *Reader) FamilyEvents(ctx context.Context, tenant, id string, from host.
 }
 
 // underWay gives the children that a run waits for, and the children that they wait for.
-func (r *Reader) underWay(ctx context.Context, run *host.Run, parent string, after int64) ([]host.FamilyMember, error) {
+func (r *Reader) underWay(ctx context.Context, run *host.Run, parent string, after int64) ([]position.Member, error) {
 	if after >= 0 {
-		after = host.StreamFromRun // numbers are those of the run's own events
+		after = position.FromRun // numbers are those of the run's own events
 	}
-	var out []host.FamilyMember
+	var out []position.Member
 	for _, w := range run.WaitingFor {
 		if w.Child == "" {
 			continue
@@ -171,7 +174,7 @@ func (r *Reader) underWay(ctx context.Context, run *host.Run, parent string, aft
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, host.FamilyMember{Handler: w.Child, Parent: parent, After: after})
+		out = append(out, position.Member{Handler: w.Child, Parent: parent, After: after})
 		below, err := r.underWay(ctx, &child, w.Child, after)
 		if err != nil {
 			return nil, err

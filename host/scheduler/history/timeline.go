@@ -22,10 +22,14 @@ func (r *Reader) Timeline(ctx context.Context, tenant, id string, after uint64, 
 	t := &teller{run: run.RunID, after: after, limit: min(max(limit, 1), host.MaxTimeline), began: map[uint64]attemptBegun{}}
 	key := host.SessionKey{Tenant: tenant, Session: run.SessionID}
 	p := r.Past(key)
+	// The walk begins where the position can be folded from, and the teller passes over what
+	// precedes the page.
 	err = p.Walk(ctx, max(after, 1), t)
 	switch {
 	case err != nil:
 		return host.Timeline{}, err
+	// Entries between the page before and this one have been deleted: a page that begins later
+	// would hide the gap.
 	case p.First > after+1 && (after != 0 || len(t.out.Entries) == 0):
 		return host.Timeline{}, CutAway(p.First)
 	}
@@ -58,6 +62,7 @@ type attemptBegun struct {
 
 // See implements Onlooker.
 func (t *teller) See(p *Past, e *engine.Entry) bool {
+	// The entry changes all of this, and the description needs the values from before.
 	t.root = p.Engine.State()
 	t.view, _ = p.Engine.Invocation(e.Invocation)
 	t.asked, _ = p.Engine.OutCall(e.Invocation)
@@ -69,15 +74,18 @@ func (t *teller) See(p *Past, e *engine.Entry) bool {
 // Seen implements Onlooker.
 func (t *teller) Seen(p *Past, e *engine.Entry, cmds []engine.Command) error {
 	out := host.TimelineEntry{Seq: e.Seq, At: e.At, RunID: t.run, Kind: e.Kind.String()}
+	// Entries before the page count, too: an attempt on the page may have begun there.
 	t.follow(p, e, cmds, &out)
 	if !t.concerns(p, e, &out) || e.Seq <= t.after {
 		return nil
 	}
+	// The entry belongs to the next page. A page has at least one entry, whatever its size.
 	if n := len(t.out.Entries); n == t.limit || t.bytes > timelineBytes {
 		t.out.Next = t.out.Entries[n-1].Seq
 		return nil
 	}
 	out.Forkable = p.Engine.Begun(t.run) && p.Ledger.Restful()
+	// Of an entry of another run only the effect on this run is shown.
 	if e.RunID == t.run || e.Kind == engine.EntryPatch {
 		if err := t.describe(p, e, &out); err != nil {
 			return err
@@ -106,6 +114,7 @@ func (t *teller) follow(p *Past, e *engine.Entry, cmds []engine.Command, out *ho
 				continue
 			}
 			out.Began = append(out.Began, host.TimelineAttempt{Step: view.Step, Invocation: view.ID, Attempt: view.Attempt})
+			// An attempt that continues after a wait keeps the time of its first start.
 			if b := t.began[view.ID]; b.attempt != view.Attempt {
 				t.began[view.ID] = attemptBegun{view.Attempt, e.At}
 			}
@@ -118,6 +127,7 @@ func (t *teller) follow(p *Past, e *engine.Entry, cmds []engine.Command, out *ho
 	if e.RunID != t.run || e.Finish == nil && e.Kind != engine.EntryTimer {
 		return
 	}
+	// A timer ends an attempt only if the timer is the timeout of the attempt.
 	if b := t.began[e.Invocation]; b.attempt != 0 && b.attempt == e.Attempt && (e.Finish != nil || t.timer == "attempt") {
 		out.Duration = e.At - b.at
 		delete(t.began, e.Invocation)
@@ -131,6 +141,7 @@ func (t *teller) concerns(p *Past, e *engine.Entry, out *host.TimelineEntry) boo
 	if e.Kind == engine.EntryPatch {
 		return t.begun
 	}
+	// A fork or a retry begins the run by a snapshot: its entry need not name the run.
 	if e.RunID == t.run || (e.Kind == engine.EntryFork || e.Kind == engine.EntryRetry) && p.Engine.Begun(t.run) && !t.begun {
 		return true
 	}
@@ -138,6 +149,7 @@ func (t *teller) concerns(p *Past, e *engine.Entry, out *host.TimelineEntry) boo
 		out.Kind, out.Events = engine.EntryStart.String(), []abi.Event{start.Event}
 		return true
 	}
+	// Nothing but the end of a child lets a run continue by an entry of another run.
 	if len(out.Began) > 0 || out.Status != "" {
 		out.Kind = engine.EntryChildEnded.String()
 		return true
@@ -182,6 +194,7 @@ func (t *teller) describe(p *Past, e *engine.Entry, out *host.TimelineEntry) err
 		out.Called = &host.TimelineCall{Resource: t.asked.Resource, Method: t.asked.Method, Answer: a.Value}
 		out.Err = a.Err
 	}
+	// Older entries have no clock for each line.
 	for _, l := range e.Logs {
 		out.Logs = append(out.Logs, host.TimelineLog{At: cmp.Or(l.Clock, e.At), Level: l.Level, Message: l.Message, Attrs: l.Attrs})
 	}
@@ -193,6 +206,7 @@ func (t *teller) child(p *Past, e *engine.Entry, out *host.TimelineEntry) {
 	switch c := e.Child; {
 	case c != nil && c.Start != nil:
 		out.Child = &host.TimelineChild{Workflow: c.Workflow, RunID: c.RunID, HandlerID: c.Start.HandlerID, SessionID: c.Session}
+		// The child runs in the session of its parent.
 		if c.Session == "" {
 			out.Child.SessionID = p.Key.Session
 		}
@@ -229,6 +243,7 @@ func (t *teller) edits(e *engine.Entry, out *host.TimelineEntry) error {
 			edit.New = changes[i].Value.Encode()
 		}
 		out.Edits = append(out.Edits, edit)
+		// Each change is relative to the state after the change before.
 		if root, err = state.Fold(root, changes[i:i+1]); err != nil {
 			return err
 		}

@@ -69,12 +69,14 @@ func (l *List) Isolate(key host.SessionKey, cause, fault error) (err *host.Error
 		Message: fmt.Sprintf("session %q is quarantined: %s ('weft check' tells more)", key.Session, reason)}
 	old, known := l.entries[key]
 	l.entries[key] = entry{err: err, until: until}
+	// Requests and timers find the same fault again and again: the log has it once.
 	return err, !known || old.wait > 0 || old.err.Cause.Error() != err.Cause.Error()
 }
 
 // Unread leaves a session alone that the store could not read, for twice as long as the
 // time before, and gives the error of whoever wants it.
 func (l *List) Unread(key host.SessionKey, cause error) *host.Error {
+	// The wait doubles, so that a store that does not work is not asked by every request.
 	wait := min(max(2*l.entries[key].wait, ReadAgain), readAgainMost)
 	err := unread(key, cause, wait)
 	l.entries[key] = entry{err, l.now().Add(wait), wait}
@@ -94,6 +96,7 @@ func (l *List) Check(key host.SessionKey) error {
 	case !ok || left <= 0:
 		return nil
 	case q.wait > 0:
+		// A client must wait only for the rest of the time.
 		return unread(key, q.err.Cause, left)
 	}
 	return q.err

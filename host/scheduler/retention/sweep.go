@@ -101,6 +101,7 @@ func (s *Sweeper) step() {
 	switch {
 	case err != nil:
 		s.cfg.Log.Warn("old runs cannot be deleted, which is tried again", "error", err)
+		// The next sweep begins from the start: what failed may be there again.
 		s.now.tenants = nil
 	case more:
 		wait = sweepPause
@@ -130,6 +131,7 @@ func (s *Sweeper) sweep(ctx context.Context) (pos uint64, more bool, err error) 
 		w.bounded, w.after = true, host.EndedAt{}
 	}
 	var old []host.EndedRun
+	// Deletions are writes: a tenant whose writes crowd the queue is left to the next sweep.
 	if w.until != (host.EndedAt{}) && !s.cfg.Journal.OverHardLimit(tenant) {
 		old, _, err = s.cfg.Store.Ended(ctx, host.EndedQuery{Tenant: tenant, After: w.after, Until: w.until, Limit: sweepBatch})
 		if err != nil {
@@ -140,6 +142,7 @@ func (s *Sweeper) sweep(ctx context.Context) (pos uint64, more bool, err error) 
 		w.tenants, w.bounded = w.tenants[1:], false
 		return 0, len(w.tenants) > 0, nil
 	}
+	// Runs that could not be deleted now are passed over until the next sweep.
 	w.after = old[len(old)-1].EndedAt
 	return s.drop(ctx, tenant, old), true, nil
 }
@@ -160,6 +163,7 @@ func (s *Sweeper) retained(ctx context.Context, tenant string) (until host.Ended
 		return until, nil
 	case err != nil:
 		return until, err
+	// Both settings hold: a run is deleted as soon as one of them says so.
 	case beyond.Completed >= until.Completed:
 		return beyond, nil
 	}
@@ -172,6 +176,7 @@ func (s *Sweeper) drop(ctx context.Context, tenant string, runs []host.EndedRun)
 	of := map[host.SessionKey][]host.EndedRun{}
 	for _, r := range runs {
 		key := host.SessionKey{Tenant: tenant, Session: r.SessionID}
+		// The order of the store, and not that of the map, so that a sweep can be repeated.
 		if of[key] == nil {
 			order = append(order, key)
 		}

@@ -53,6 +53,7 @@ func Judge(d deaths.Death, now int64) deaths.Suspicion {
 		}
 		return out
 	}
+	// A death tells most if nothing else had a core, by intent and in fact.
 	alone := d.Phase == deaths.PhaseApart && len(d.Noted) == 1
 	for i := range d.Noted {
 		n := &d.Noted[i]
@@ -65,6 +66,8 @@ func Judge(d deaths.Death, now int64) deaths.Suspicion {
 		s.Noted++
 		if alone {
 			diedAlone(s, n, d.Class)
+			// The place of a death in company may be anywhere: it does not replace a place that was
+			// found alone.
 		} else if s.Alone == 0 {
 			s.CoreNote = *n
 		}
@@ -83,6 +86,7 @@ func Judge(d deaths.Death, now int64) deaths.Suspicion {
 // something of the disk alone.
 func diedAlone(s *deaths.Suspect, n *deaths.CoreNote, class deaths.DeathClass) {
 	there := s.Alone > 0 && n.Calls == s.Calls && max(n.Burnt, s.Burnt)-min(n.Burnt, s.Burnt) <= samePlaceUnits
+	// The suspect has got further: the death before was at another place of its work.
 	if !there && n.Kept > s.Kept {
 		s.Alone, s.Hard = 0, 0
 	}

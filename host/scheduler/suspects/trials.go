@@ -118,6 +118,7 @@ func (t *trial) is(key deaths.CoreKey) bool { return t != nil && t.key == key }
 
 // windowOver reports whether the window is over, and when to look again.
 func (t *trial) windowOver(now time.Time) (over bool, next time.Time) {
+	// The units cannot run out earlier than a core can do them.
 	soonest := now.Add(max(time.Duration(t.left/work.UnitsPerNanosecond), lookAgain))
 	if t.until.Before(soonest) {
 		soonest = t.until
@@ -132,6 +133,7 @@ func (t *Trials[A]) Keeps(key deaths.CoreKey, a A) bool {
 		return false
 	}
 	mine := t.now.is(key) && t.now.stage < running
+	// The attempt waited for its code, and is back.
 	if mine && t.now.stage == preparing {
 		t.now.stage = ready
 	}
@@ -184,6 +186,8 @@ func (t *Trials[A]) Found(key deaths.CoreKey, blame, there bool, pos uint64) {
 	switch {
 	case blame:
 		now.stage, now.pos = blocking, pos
+	// The journal does not have the work: the client begins the same step again, perhaps.
+	// The list remembers the likeness of the step for that.
 	case !there:
 		now.over = true
 		t.list.Gone(key)
@@ -208,6 +212,7 @@ func (t *Trials[A]) Work(at time.Time) (work []func(), next time.Time, over bool
 			t.end()
 		case now.stage == pausing && at.Before(now.until):
 			return work, now.until, false
+		// After the pause a death tells against the suspect, which runs alone from here on.
 		case now.stage == pausing:
 			t.host.Phase(deaths.PhaseApart)
 			now.stage = loading
@@ -225,6 +230,7 @@ func (t *Trials[A]) Work(at time.Time) (work []func(), next time.Time, over bool
 			if now.over, next = now.windowOver(at); !now.over {
 				return work, next, false
 			}
+		// The blame is forgotten only when the block of the run is durable.
 		case now.stage == blocking && now.pos <= t.host.Durable():
 			t.host.Blame(now.key)
 			now.over = true
@@ -242,6 +248,7 @@ func (t *Trials[A]) begin(at time.Time) {
 		t.now.over = true // it has come back by itself
 		return
 	}
+	// A blamed suspect does not run again, so no pause is needed.
 	if pause := pauses[min(int(s.Alone), len(pauses)-1)]; pause > 0 && !s.Blamed {
 		t.host.Phase(deaths.PhaseControl)
 		t.now.until = at.Add(pause)
@@ -269,6 +276,7 @@ func (t *Trials[A]) run(now *trial, at time.Time) (run func()) {
 	if now.key.Kind == deaths.CoreRun {
 		a, ok := t.held[now.key]
 		if !ok {
+			// An attempt that is not ready waits for something, so it has come back to the host.
 			if !t.host.Awaits(now.key) {
 				t.host.Acquit(now.key) // it waits for something: it came back
 			}
@@ -276,6 +284,7 @@ func (t *Trials[A]) run(now *trial, at time.Time) (run func()) {
 		}
 		delete(t.held, now.key)
 		var most time.Duration
+		// A guest has no more time than its limits give it, whatever the window.
 		if run, most = t.host.RunAlone(a); window == 0 || window > most {
 			window = most
 		}

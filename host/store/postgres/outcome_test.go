@@ -171,6 +171,46 @@ func TestStoreWentBack(t *testing.T) {
 	}
 }
 
+// An epoch's number that was given out again, after a failover that lost its first owner,
+// is not that owner's: the random mark tells them apart.
+func TestEpochOfAnother(t *testing.T) {
+	s := mustOpen(t, newDatabase(t))
+	epoch, err := s.Claim(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Append(t.Context(), row(epoch, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.pool.Exec(t.Context(), "UPDATE pulse SET mark = mark + 1"); err != nil {
+		t.Fatal(err)
+	}
+	err = s.Append(t.Context(), row(epoch, 2))
+	if err == nil || errors.Is(err, host.ErrNotCommitted) || !strings.Contains(err.Error(), "lost commits") {
+		t.Fatalf("Append = %v", err)
+	}
+	wantRows(t, s, 1)
+}
+
+// An owner writes only to the partitions that it has.
+func TestPartitionOfAnother(t *testing.T) {
+	s := mustOpen(t, newDatabase(t))
+	epoch, err := s.Claim(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Append(t.Context(), row(epoch, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.pool.Exec(t.Context(), "UPDATE partitions SET epoch = NULL WHERE part = $1", partition("t", "s")); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Append(t.Context(), row(epoch, 2)); err == nil || codeOf(err) != codePartition {
+		t.Fatalf("Append = %v, want %s", err, codePartition)
+	}
+	wantRows(t, s, 1)
+}
+
 // kills is how often TestCrashes kills PostgreSQL.
 func kills(t *testing.T) int {
 	n := 3

@@ -102,13 +102,38 @@ func schemaVersion(ctx context.Context, conn *pgx.Conn, schema string, known int
 		_, err := conn.Exec(ctx, storeTable)
 		return 0, err
 	}
-	var version, needs, writes int
+	return knownVersion(ctx, conn, known)
+}
+
+// knownVersion reads the schema's number, and refuses a schema that needs a newer release.
+func knownVersion(ctx context.Context, conn *pgx.Conn, known int) (version int, err error) {
+	var needs, writes int
 	err = conn.QueryRow(ctx, "SELECT schema, needs, writes FROM store").Scan(&version, &needs, &writes)
 	if err == nil && (needs > known || writes > format) {
 		err = fmt.Errorf("%w: its schema is %d and needs a release that knows %d, this release knows up to %d",
 			host.ErrNewer, version, needs, known)
 	}
 	return version, err
+}
+
+// checkSchema refuses a schema that this release cannot read.
+func checkSchema(ctx context.Context, conn *pgx.Conn, schema string) error {
+	list, err := steps()
+	if err != nil {
+		return err
+	}
+	var ours bool
+	if err := conn.QueryRow(ctx, `SELECT to_regclass('store') IS NOT NULL`).Scan(&ours); err != nil {
+		return err
+	}
+	if !ours {
+		return fmt.Errorf("the schema %q has no tables of weft", schema)
+	}
+	version, err := knownVersion(ctx, conn, len(list))
+	if err == nil && version < len(list) {
+		err = fmt.Errorf("the schema %q has number %d, and this release reads %d: start a server of this release on it first", schema, version, len(list))
+	}
+	return err
 }
 
 // step takes one step. The statements of a file go to the server as one text.

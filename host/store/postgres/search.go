@@ -124,7 +124,7 @@ func wordsOf(ctx context.Context, q querier, runs map[int64]bool) (ids, updated 
 	tags := map[string]string{}
 	for rows.Next() {
 		var id int64
-		r, err := scanRun(idScanner{rows, &id})
+		r, err := scanRun(preceded{rows, &id})
 		if err != nil {
 			return nil, nil, nil, err
 		}
@@ -140,14 +140,14 @@ func wordsOf(ctx context.Context, q querier, runs map[int64]bool) (ids, updated 
 	return ids, updated, words, rows.Err()
 }
 
-// idScanner scans a run's id before its columns.
-type idScanner struct {
-	row pgx.Row
-	id  *int64
+// preceded scans one column before the columns of a run.
+type preceded struct {
+	row   pgx.Row
+	first any
 }
 
 // Scan implements [pgx.Row].
-func (i idScanner) Scan(dest ...any) error { return i.row.Scan(append([]any{i.id}, dest...)...) }
+func (p preceded) Scan(dest ...any) error { return p.row.Scan(append([]any{p.first}, dest...)...) }
 
 // follow keeps the index up to date until Close.
 func (s *Store) follow() {

@@ -69,6 +69,11 @@ type Options struct {
 	// Wait is how long an exclusive opening waits for such a process to end: PostgreSQL
 	// notices late that a machine is gone.
 	Wait time.Duration
+	// ReadOnly opens a store of this release's schema only to read it. The server may be a
+	// replica, and may run with any settings.
+	ReadOnly bool
+	// loading opens the store of an unfinished copy.
+	loading bool
 }
 
 // Store is a [host.Store] on PostgreSQL.
@@ -125,14 +130,49 @@ func Open(ctx context.Context, url string, o Options) (_ *Store, err error) {
 	if err := s.configure(url); err != nil {
 		return nil, err
 	}
+	if o.ReadOnly {
+		s.config.ValidateConnect = nil
+		s.config.RuntimeParams["default_transaction_read_only"] = "on"
+	}
 	if err := s.prepare(ctx, o); err != nil {
 		return nil, err
 	}
 	if err := s.openPool(ctx); err != nil {
 		return nil, err
 	}
-	s.kept.Go(s.follow)
+	if !o.ReadOnly && !o.loading {
+		s.kept.Go(s.follow)
+	}
 	return s, nil
+}
+
+// settings are what the store sets on its connections, besides the search path.
+var settings = map[string]string{
+	"default_transaction_isolation":       "read committed",
+	"synchronous_commit":                  "on",
+	"statement_timeout":                   fmt.Sprint(statementTimeout.Milliseconds()),
+	"idle_in_transaction_session_timeout": fmt.Sprint(idleTimeout.Milliseconds()),
+	"tcp_keepalives_idle":                 "5",
+	"tcp_keepalives_interval":             "2",
+	"tcp_keepalives_count":                "3",
+}
+
+// afterConnect makes a connection set its parameters by a statement: those of the store,
+// and not those of the URL. A pooler would refuse or ignore most of them at the start of a
+// connection.
+func afterConnect(config *pgx.ConnConfig) {
+	var all []string
+	for key, value := range config.RuntimeParams {
+		_, ours := settings[key]
+		if ours || key == "search_path" || key == "plan_cache_mode" || key == "default_transaction_read_only" {
+			all = append(all, fmt.Sprintf("set_config('%s', '%s', false)", key, strings.ReplaceAll(value, "'", "''")))
+			delete(config.RuntimeParams, key)
+		}
+	}
+	config.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
+		_, err := conn.Exec(ctx, "SELECT "+strings.Join(all, ", ")).ReadAll()
+		return err
+	}
 }
 
 // configure reads the URL.
@@ -153,19 +193,11 @@ func (s *Store) configure(url string) error {
 	dialer := &net.Dialer{Timeout: config.ConnectTimeout,
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3}}
 	config.DialFunc = dialer.DialContext
-	for key, value := range map[string]string{
-		"search_path":                         pgx.Identifier{s.schema}.Sanitize(),
-		"default_transaction_isolation":       "read committed",
-		"synchronous_commit":                  "on",
-		"statement_timeout":                   fmt.Sprint(statementTimeout.Milliseconds()),
-		"idle_in_transaction_session_timeout": fmt.Sprint(idleTimeout.Milliseconds()),
-		"tcp_keepalives_idle":                 "5",
-		"tcp_keepalives_interval":             "2",
-		"tcp_keepalives_count":                "3",
-		"client_encoding":                     "UTF8",
-	} {
+	for key, value := range settings {
 		config.RuntimeParams[key] = value
 	}
+	config.RuntimeParams["client_encoding"] = "UTF8"
+	config.RuntimeParams["search_path"] = pgx.Identifier{s.schema}.Sanitize()
 	s.config = config
 	return nil
 }
@@ -188,6 +220,7 @@ func (s *Store) connect(ctx context.Context, purpose string, change ...func(*pgx
 	for _, c := range change {
 		c(config)
 	}
+	afterConnect(config)
 	return pgx.ConnectConfig(ctx, config)
 }
 
@@ -198,7 +231,7 @@ func (s *Store) prepare(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
-	if err := s.check(ctx, conn); err != nil {
+	if err := s.check(ctx, conn, o); err != nil {
 		return err
 	}
 	if o.Exclusive {
@@ -207,29 +240,52 @@ func (s *Store) prepare(ctx context.Context, o Options) (err error) {
 		}
 		s.kept.Go(s.guard.keep)
 	}
-	return migrate(ctx, conn, s.schema)
+	if o.ReadOnly {
+		err = checkSchema(ctx, conn, s.schema)
+	} else {
+		err = migrate(ctx, conn, s.schema)
+	}
+	if err != nil || o.loading {
+		return err
+	}
+	return unfinished(ctx, conn, s.schema)
 }
 
 // check refuses a server on which commits are not what they are promised to be.
-func (s *Store) check(ctx context.Context, conn *pgx.Conn) error {
-	var version int
-	var fsync, pages, encoding string
+func (s *Store) check(ctx context.Context, conn *pgx.Conn, o Options) error {
+	var found server
 	var pid uint32
 	err := conn.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('fsync'),
-		current_setting('full_page_writes'), current_setting('server_encoding'), pg_backend_pid()`).Scan(&version, &fsync, &pages, &encoding, &pid)
-	switch {
-	case err != nil:
+		current_setting('full_page_writes'), current_setting('server_encoding'), pg_backend_pid()`).
+		Scan(&found.version, &found.fsync, &found.pages, &found.encoding, &pid)
+	if err == nil {
+		err = found.refuse(o.ReadOnly)
+	}
+	if err != nil {
 		return err
-	case version < leastVersion*10000:
-		return fmt.Errorf("the server is PostgreSQL %d; weft needs %d or newer", version/10000, leastVersion)
-	case fsync != "on":
-		return errors.New("the server runs with fsync = off and would lose commits; switch fsync on")
-	case pages != "on":
-		return errors.New("the server runs with full_page_writes = off and would lose data; switch full_page_writes on")
-	case encoding != "UTF8":
-		return fmt.Errorf("the database has the encoding %s; create it with the encoding UTF8", encoding)
 	}
 	return s.checkPooler(ctx, conn, pid)
+}
+
+// server is what a server says about itself.
+type server struct {
+	version                int // such as 150018
+	fsync, pages, encoding string
+}
+
+// refuse says why a server cannot be used, or only to read a store. nil: it can be used.
+func (f *server) refuse(readOnly bool) error {
+	switch {
+	case f.version < leastVersion*10000:
+		return fmt.Errorf("the server is PostgreSQL %d; weft needs %d or newer", f.version/10000, leastVersion)
+	case f.fsync != "on" && !readOnly:
+		return errors.New("the server runs with fsync = off and would lose commits; switch fsync on")
+	case f.pages != "on" && !readOnly:
+		return errors.New("the server runs with full_page_writes = off and would lose data; switch full_page_writes on")
+	case f.encoding != "UTF8":
+		return fmt.Errorf("the database has the encoding %s; create it with the encoding UTF8", f.encoding)
+	}
+	return nil
 }
 
 // checkPooler refuses a pooler that gives a connection another backend for each
@@ -266,6 +322,7 @@ func (s *Store) openPool(ctx context.Context) error {
 	}
 	config.ConnConfig = s.config.Copy()
 	config.ConnConfig.RuntimeParams["application_name"] = "weft " + s.schema + " read"
+	afterConnect(config.ConnConfig)
 	config.MaxConns, config.MinConns = readers, 0
 	config.MaxConnIdleTime = 5 * time.Minute
 	s.pool, err = pgxpool.NewWithConfig(ctx, config)

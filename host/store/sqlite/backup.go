@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	driver "modernc.org/sqlite"
@@ -106,11 +107,7 @@ func copyDatabase(ctx context.Context, conn *sql.Conn, to string, progress Progr
 // not a backup or has a newer schema ([host.ErrNewer]); the errors of the file system and
 // of verify; that of the context. The directory is then empty again.
 func Restore(ctx context.Context, file, dir string, progress Progress, verify func(file string) error) (err error) {
-	if info, err := os.Stat(file + "-wal"); err == nil && info.Size() > 0 {
-		return fmt.Errorf("%s is a database that a server uses or has used, and no backup: its newest commits lie beside it; "+
-			"make a backup of it ('weft backup'), or let a server stop on it", file)
-	}
-	if err := exists(file); err != nil {
+	if err := wantBackup(file); err != nil {
 		return err
 	}
 	source, err := openReader(file, sealed|toCopy)
@@ -142,14 +139,42 @@ func Restore(ctx context.Context, file, dir string, progress Progress, verify fu
 	}, verify)
 }
 
-// wantEmpty returns an error if the directory holds more than the lock.
-func wantEmpty(dir string) error {
+// wantBackup returns an error if the file is missing, or is a database with a log.
+func wantBackup(file string) error {
+	if info, err := os.Stat(file + "-wal"); err == nil && info.Size() > 0 {
+		return fmt.Errorf("%s is a database that a server uses or has used, and not a backup: its newest commits are in the log beside it; "+
+			"make a backup of it ('weft backup'), or let a server stop on it", file)
+	}
+	return exists(file)
+}
+
+// OpenCurrent opens a backup as [OpenFile] does, with the newest schema. It first copies a
+// backup of an older version into an empty directory, temp.
+func OpenCurrent(ctx context.Context, file, temp string) (*Store, error) {
+	if err := wantBackup(file); err != nil {
+		return nil, err
+	}
+	s, err := OpenFile(file)
+	if err != nil {
+		return nil, err
+	}
+	if has, newest := s.Schemas(); has == newest {
+		return s, nil
+	}
+	if err := errors.Join(s.Close(), Restore(ctx, file, temp, nil, nil)); err != nil {
+		return nil, err
+	}
+	return OpenFile(filepath.Join(temp, fileName))
+}
+
+// wantEmpty returns an error if the directory holds more than the lock and the named files.
+func wantEmpty(dir string, except ...string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return datadir.Error(dir, err)
 	}
 	for _, e := range entries {
-		if e.Name() != datadir.LockName {
+		if e.Name() != datadir.LockName && !slices.Contains(except, e.Name()) {
 			return fmt.Errorf("data directory %s is not empty (it holds %s): restore into a new one, or move what is there away", dir, e.Name())
 		}
 	}

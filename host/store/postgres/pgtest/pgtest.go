@@ -13,9 +13,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -91,8 +94,33 @@ func need(tb testing.TB) {
 	suite.Missing(tb, "there is no PostgreSQL on this machine, and %s names none (.ci/postgres install)", Variable)
 }
 
+// Replica starts a streaming replica of a server. As a synchronous one its name is replica.
+// It ends with the test.
+func (s *Server) Replica(tb testing.TB) *Server {
+	tb.Helper()
+	r, err := begin(tb.Context(), "replica", s.dir)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if _, err := script(context.Background(), "stop", r.dir); err != nil {
+			tb.Error(err)
+		}
+	})
+	return r
+}
+
 func start(ctx context.Context, settings ...string) (*Server, error) {
-	args := []string{"start", "--for", fmt.Sprint(os.Getpid())}
+	return begin(ctx, "start", "", settings...)
+}
+
+// begin starts a server, or a replica of the server in a directory.
+func begin(ctx context.Context, command, of string, settings ...string) (*Server, error) {
+	args := []string{command}
+	if of != "" {
+		args = append(args, of)
+	}
+	args = append(args, "--for", fmt.Sprint(os.Getpid()))
 	for _, setting := range settings {
 		args = append(args, "-c", setting)
 	}
@@ -102,7 +130,7 @@ func start(ctx context.Context, settings ...string) (*Server, error) {
 	}
 	lines := strings.Fields(out)
 	if len(lines) != 2 {
-		return nil, fmt.Errorf(".ci/postgres start printed %q", out)
+		return nil, fmt.Errorf(".ci/postgres %s printed %q", command, out)
 	}
 	return &Server{URL: lines[0], dir: lines[1]}, nil
 }
@@ -135,6 +163,44 @@ func (s *Server) script(tb testing.TB, command string) {
 	}
 }
 
+// CPU returns the CPU time of the server's processes so far, or 0 where it is not known: the
+// server is not ours, or the system has no /proc.
+func (s *Server) CPU(tb testing.TB) time.Duration {
+	tb.Helper()
+	if s.dir == "" || runtime.GOOS != "linux" {
+		return 0
+	}
+	out, err := script(context.Background(), "pid", s.dir)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	postmaster := strings.TrimSpace(out)
+	all, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	ticks := 0
+	for _, file := range all {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // the process has ended
+		}
+		_, after, _ := strings.Cut(string(text), ") ")
+		f := strings.Fields(after) // state, parent, ...
+		if len(f) < 15 || f[1] != postmaster && filepath.Base(filepath.Dir(file)) != postmaster {
+			continue
+		}
+		for _, field := range f[11:15] { // user and system time, also of children that have ended
+			n, err := strconv.Atoi(field)
+			if err != nil {
+				tb.Fatalf("%s: %v", file, err)
+			}
+			ticks += n
+		}
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond // USER_HZ is 100 on all machines that Go supports
+}
+
 // Exec executes statements, as the user that may do everything.
 func (s *Server) Exec(tb testing.TB, address string, statements ...string) {
 	tb.Helper()
@@ -149,6 +215,23 @@ func (s *Server) Exec(tb testing.TB, address string, statements ...string) {
 			tb.Fatal(err)
 		}
 	}
+}
+
+// Query returns the one value, as text, that a query returns. The query is executed as the
+// user that may do everything.
+func (s *Server) Query(tb testing.TB, address, query string) string {
+	tb.Helper()
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, address)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	var value string
+	if err := conn.QueryRow(ctx, "SELECT ("+query+")::text").Scan(&value); err != nil {
+		tb.Fatal(err)
+	}
+	return value
 }
 
 // Database creates a database as a copy of another, "" for an empty one, and returns its

@@ -145,10 +145,22 @@ func Replace(file string, write, verify func(temp string) error) (err error) {
 			return err
 		}
 	}
-	if err := os.Rename(temp, file); err != nil {
+	return move(temp, file)
+}
+
+// Rename syncs a file and gives it another name, which then is durable.
+func Rename(from, to string) error {
+	if err := syncFile(from); err != nil {
 		return err
 	}
-	return Sync(filepath.Dir(file))
+	return move(from, to)
+}
+
+func move(from, to string) error {
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	return Sync(filepath.Dir(to))
 }
 
 func removeFile(name string) error {

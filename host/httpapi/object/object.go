@@ -1,13 +1,31 @@
-package httpapi
+// Package object reads and merges objects that are kept as canonical CBOR, without decoding
+// the values in them.
+//
+// Its functions expect valid canonical CBOR, as package abi makes and checks it.
+package object
 
 import (
 	"bytes"
+	"iter"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/abi/cbor"
 )
 
-// members iterates over the pairs of a canonical map in their order.
+// Members iterates over the pairs of an object in their order. Names and values share the
+// bytes of the object.
+func Members(object abi.Raw) iter.Seq2[[]byte, abi.Raw] {
+	return func(yield func([]byte, abi.Raw) bool) {
+		m := membersOf(object)
+		for name, v, ok := m.next(); ok; name, v, ok = m.next() {
+			if !yield(name, v) {
+				return
+			}
+		}
+	}
+}
+
+// members iterates over the pairs of an object in their order.
 type members struct {
 	of   abi.Raw
 	pos  int
@@ -31,14 +49,13 @@ func (m *members) next() (name []byte, v abi.Raw, ok bool) {
 	return m.of[start:at], m.of[at:m.pos], true
 }
 
-// lookup returns the value of a key in a canonical map; nil if the map does not have the
-// key.
-func lookup(m abi.Raw, key string) abi.Raw {
+// Lookup returns the value of a key in an object; nil if the object does not have the key,
+// or if m is not an object.
+func Lookup(m abi.Raw, key string) abi.Raw {
 	if len(m) == 0 || cbor.Major(m[0]) != cbor.Map {
 		return nil
 	}
-	it := membersOf(m)
-	for name, v, ok := it.next(); ok; name, v, ok = it.next() {
+	for name, v := range Members(m) {
 		if string(name) == key {
 			return v
 		}
@@ -46,9 +63,9 @@ func lookup(m abi.Raw, key string) abi.Raw {
 	return nil
 }
 
-// merge returns a canonical map with the pairs of both canonical maps, except the pair
-// with the key drop. If both maps have a key, the value of over wins.
-func merge(base, over abi.Raw, drop string) abi.Raw {
+// Merge returns an object with the pairs of both objects, except the pair with the key drop.
+// If both objects have a key, the value of over wins.
+func Merge(base, over abi.Raw, drop string) abi.Raw {
 	pairs := make([]byte, 0, len(base)+len(over))
 	n := uint64(0)
 	take := func(p *pairCursor) {
@@ -73,7 +90,7 @@ func merge(base, over abi.Raw, drop string) abi.Raw {
 	return append(cbor.AppendHead(make([]byte, 0, len(pairs)+9), cbor.Map, n), pairs...)
 }
 
-// pairCursor points to a pair of a canonical map.
+// pairCursor points to a pair of an object.
 type pairCursor struct {
 	m    members
 	name []byte
@@ -93,7 +110,7 @@ func (p *pairCursor) advance() {
 	p.pair = p.m.of[start:p.m.pos]
 }
 
-// compare orders two cursors by their keys as canonical maps do: shorter keys first, then
+// compare orders two cursors by their keys as objects do: shorter keys first, then
 // by bytes. A cursor at the end is last.
 func (p *pairCursor) compare(o *pairCursor) int {
 	switch {

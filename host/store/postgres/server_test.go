@@ -1,0 +1,486 @@
+package postgres
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"net/url"
+	"os"
+	osexec "os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/hosttest/suite"
+	"github.com/weftrun/weft/host/store/postgres/pgtest"
+)
+
+// A server that would break the promises is refused, each for its own reason.
+func TestServerIsRefused(t *testing.T) {
+	good := server{140000, "on", "on", "UTF8"}
+	if err := good.refuse(false); err != nil {
+		t.Errorf("a good server: %v", err)
+	}
+	for reason, change := range map[string]func(*server){
+		"is PostgreSQL 13; weft needs 14": func(s *server) { s.version = 139999 },
+		"fsync = off":                     func(s *server) { s.fsync = "off" },
+		"full_page_writes = off":          func(s *server) { s.pages = "off" },
+		"encoding LATIN1":                 func(s *server) { s.encoding = "LATIN1" },
+	} {
+		bad := good
+		change(&bad)
+		if err := bad.refuse(false); err == nil || !strings.Contains(err.Error(), reason) {
+			t.Errorf("%s: %v", reason, err)
+		}
+		if err, only := bad.refuse(true), strings.HasSuffix(reason, "= off"); (err == nil) != only {
+			t.Errorf("%s, only to read: %v", reason, err)
+		}
+	}
+}
+
+// The store sets what its promises need on all of its connections, whatever the role has.
+func TestSettingsOfConnections(t *testing.T) {
+	pg := pgtest.Shared(t)
+	address := newDatabase(t)
+	for setting, value := range map[string]string{"synchronous_commit": "off", "default_transaction_isolation": "'repeatable read'",
+		"statement_timeout": "'7s'", "client_encoding": "LATIN1"} {
+		pg.Exec(t, address, fmt.Sprintf("ALTER DATABASE %s SET %s = %s", pgtest.Name(address), setting, value))
+	}
+	s := mustOpen(t, address)
+	epoch, err := s.Claim(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Append(t.Context(), row(epoch, 1)); err != nil {
+		t.Fatal(err)
+	}
+	inspection, err := s.Inspect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := inspection.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	want := map[string]string{"synchronous_commit": "on", "default_transaction_isolation": "read committed", "statement_timeout": "30s",
+		"idle_in_transaction_session_timeout": "10s", "client_encoding": "UTF8", "tcp_keepalives_idle": "5"}
+	for name, q := range map[string]querier{"append": s.appender.conn, "read": s.pool, "inspect": inspection.tx} {
+		for setting, value := range want {
+			if name == "inspect" && strings.HasSuffix(setting, "timeout") {
+				value = "0" // a copy takes long
+			}
+			var found string
+			if err := q.QueryRow(t.Context(), "SELECT current_setting($1)", setting).Scan(&found); err != nil || found != value {
+				t.Errorf("the connection for %s has %s = %s, want %s: %v", name, setting, found, value, err)
+			}
+		}
+	}
+}
+
+// An append that waits for a lock is not committed when PostgreSQL ends its statement, and
+// the same batch can be appended afterwards.
+func TestStatementIsEnded(t *testing.T) {
+	address := newDatabase(t)
+	s, other := mustOpen(t, address), mustOpen(t, address)
+	epoch, err := s.Claim(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx, err := other.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "LOCK TABLE journal IN ACCESS EXCLUSIVE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.Append(t.Context(), row(epoch, 1)) }()
+	end := `SELECT pg_cancel_backend(pid) FROM pg_stat_activity
+		WHERE datname = current_database() AND application_name = 'weft weft append' AND wait_event_type = 'Lock'`
+	for {
+		var ended bool
+		err := other.pool.QueryRow(t.Context(), end).Scan(&ended)
+		if err == nil && ended {
+			break
+		}
+		if !errors.Is(err, pgx.ErrNoRows) {
+			t.Fatal(ended, err)
+		}
+	}
+	if err := <-done; !errors.Is(err, host.ErrNotCommitted) {
+		t.Errorf("Append = %v, want ErrNotCommitted", err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Append(t.Context(), row(epoch, 1)); err != nil {
+		t.Fatal(err)
+	}
+	wantRows(t, s, 1)
+}
+
+// A new owner does not wait for a former owner that stands still in the middle of a
+// commit: its connection is ended, and its batch is refused.
+func TestStuckOwnerIsEnded(t *testing.T) {
+	address := newDatabase(t)
+	a, b := mustOpen(t, address), mustOpen(t, address)
+	epoch, err := a.Claim(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Append(t.Context(), row(epoch, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.appender.conn.Exec(t.Context(), "BEGIN"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.appender.conn.Exec(t.Context(), "UPDATE pulse SET at = at"); err != nil { // the owner stands still here
+		t.Fatal(err)
+	}
+	if _, err := b.Claim(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Append(t.Context(), row(epoch, 2)); !errors.Is(err, host.ErrFenced) {
+		t.Errorf("Append of the former owner = %v, want ErrFenced", err)
+	}
+	wantRows(t, b, 1)
+}
+
+// While the server takes no writes, an append is not committed; afterwards the same batch
+// is.
+func TestReadOnlyServer(t *testing.T) {
+	suite.NotShort(t, "starts a server of its own")
+	pg := pgtest.Own(t)
+	s := mustOpen(t, pg.URL)
+	epoch, err := s.Claim(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	setting := func(value string) {
+		pg.Exec(t, pg.URL, "ALTER SYSTEM SET default_transaction_read_only = "+value, "SELECT pg_reload_conf()")
+	}
+	if err := s.Append(t.Context(), row(epoch, 1)); err != nil {
+		t.Fatal(err)
+	}
+	n := uint64(2)
+	for range 3 {
+		setting("on")
+		for refused := 0; refused < 3; {
+			err := s.Append(t.Context(), row(epoch, n))
+			switch {
+			case err == nil && refused == 0: // its backend has not read the setting yet
+				n++
+			case !errors.Is(err, host.ErrNotCommitted):
+				t.Fatalf("Append = %v, want ErrNotCommitted", err)
+			default:
+				refused++
+			}
+		}
+		wantRows(t, s, n-1)
+		setting("off")
+		for {
+			err := s.Append(t.Context(), row(epoch, n))
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, host.ErrNotCommitted) {
+				t.Fatalf("Append = %v, want ErrNotCommitted", err)
+			}
+		}
+		wantRows(t, s, n)
+		n++
+	}
+}
+
+// While the disk of the tables is full, appends are not committed; when there is space
+// again, the same batch is.
+func TestDiskOfPostgresIsFull(t *testing.T) {
+	suite.NotShort(t, "starts a server of its own")
+	disk := mountSmall(t)
+	pg := pgtest.Own(t)
+	pg.Exec(t, pg.URL, fmt.Sprintf("CREATE TABLESPACE small LOCATION '%s'", disk), "CREATE DATABASE small TEMPLATE template0 TABLESPACE small")
+	u, err := url.Parse(pg.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Path = "/small"
+	s := mustOpen(t, u.String())
+	epoch, err := s.Claim(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	filler := filepath.Join(disk, "filler")
+	large := func(n uint64) host.Batch {
+		b := row(epoch, n)
+		b.Sessions[0].Data = []byte(strings.Repeat("x", 1<<20))
+		return b
+	}
+	n := uint64(1)
+	for round := range 3 {
+		fillDisk(t, filler)
+		refused := 0
+		for refused < 3 {
+			err := s.Append(t.Context(), large(n))
+			switch {
+			case err == nil: // pages that the table has already
+				n++
+			case !errors.Is(err, host.ErrNotCommitted) || codeOf(err) != "53100":
+				t.Fatalf("round %d, append %d: %v, want ErrNotCommitted for a full disk", round, n, err)
+			default:
+				refused++
+			}
+		}
+		stored, err := s.LoadSession(t.Context(), host.SessionKey{Tenant: "t", Session: "s"})
+		if err != nil && !errors.Is(err, host.ErrNotFound) || stored.Last != n-1 || len(stored.Rows) != int(n-1) {
+			t.Fatalf("the session is at %d with %d rows, want %d: %v", stored.Last, len(stored.Rows), n-1, err)
+		}
+		if err := os.Remove(filler); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Append(t.Context(), large(n)); err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+}
+
+// fillDisk writes a file until the disk is full.
+func fillDisk(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := make([]byte, 64<<10)
+	for err == nil {
+		_, err = f.Write(block)
+	}
+	_ = f.Close()
+}
+
+// mountSmall mounts a small disk for the server's user.
+func mountSmall(t *testing.T) string {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("mounting a small disk needs root")
+	}
+	dir, err := os.MkdirTemp("", "weft-small-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if out, err := osexec.Command("mount", "-t", "tmpfs", "-o", "size=64m,mode=777", "weft-test", dir).CombinedOutput(); err != nil {
+		t.Skipf("a small disk cannot be mounted here: %v %s", err, out)
+	}
+	t.Cleanup(func() {
+		if out, err := osexec.Command("umount", "-l", dir).CombinedOutput(); err != nil {
+			t.Errorf("umount: %v %s", err, out)
+		}
+	})
+	inner := filepath.Join(dir, "tables")
+	if err := os.Mkdir(inner, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	giveToServer(t, inner)
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return inner
+}
+
+// giveToServer makes a file belong to the user that the server runs as.
+func giveToServer(t *testing.T, path string) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		return
+	}
+	u, err := user.Lookup("postgres")
+	if err != nil {
+		t.Skip(err)
+	}
+	uid, _ := strconv.Atoi(u.Uid)
+	gid, _ := strconv.Atoi(u.Gid)
+	if err := os.Chown(path, uid, gid); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The URL decides on TLS: with verify-full, only the server whose certificate is of the
+// given authority and name is used, and all connections are encrypted.
+func TestTLS(t *testing.T) {
+	suite.NotShort(t, "starts a server of its own")
+	dir := t.TempDir()
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // the server reads the files below
+		t.Fatal(err)
+	}
+	certificate, key := makeCertificate(t, dir, "server", net.ParseIP("127.0.0.1"))
+	other, _ := makeCertificate(t, dir, "other", net.ParseIP("127.0.0.1"))
+	pg := pgtest.Own(t, "ssl=on", "ssl_cert_file="+certificate, "ssl_key_file="+key)
+	address := func(host, root string) string {
+		u, err := url.Parse(pg.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.Host = net.JoinHostPort(host, u.Port())
+		u.RawQuery = url.Values{"sslmode": {"verify-full"}, "sslrootcert": {root}}.Encode()
+		return u.String()
+	}
+	s := mustOpen(t, address("127.0.0.1", certificate))
+	if _, err := s.Claim(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var all, encrypted int
+	if err := s.pool.QueryRow(t.Context(), `SELECT count(*), count(*) FILTER (WHERE ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
+		WHERE application_name LIKE 'weft %'`).Scan(&all, &encrypted); err != nil || all == 0 || encrypted != all {
+		t.Errorf("%d of %d connections are encrypted: %v", encrypted, all, err)
+	}
+	_ = wantRefused(t, address("127.0.0.1", other), "certificate")
+	_ = wantRefused(t, address("localhost", certificate), "certificate")
+}
+
+// makeCertificate writes a certificate that signs itself, for an address, and its key.
+func makeCertificate(t *testing.T, dir, name string, ip net.IP) (certificate, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	template := &x509.Certificate{SerialNumber: big.NewInt(now.UnixNano()), NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour),
+		IPAddresses: []net.IP{ip}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, key = filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key")
+	for file, block := range map[string]*pem.Block{certificate: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: pkcs8}} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		giveToServer(t, file)
+	}
+	return certificate, key
+}
+
+// A pooler that gives each transaction another connection is refused, one that keeps a
+// connection for a session is not.
+func TestPooler(t *testing.T) {
+	suite.NotShort(t, "starts a pooler")
+	pgbouncer, err := osexec.LookPath("pgbouncer")
+	if err != nil {
+		if pgbouncer = "/usr/sbin/pgbouncer"; !exists(pgbouncer) {
+			t.Skip("there is no pgbouncer on this machine")
+		}
+	}
+	database := newDatabase(t)
+	_ = wantRefused(t, pooled(t, pgbouncer, database, "transaction"), "pooler of transactions")
+	_ = wantRefused(t, pooled(t, pgbouncer, database, "statement"), "")
+	s := mustOpen(t, pooled(t, pgbouncer, database, "session"))
+	epoch, err := s.Claim(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Append(t.Context(), row(epoch, 1)); err != nil {
+		t.Fatal(err)
+	}
+	wantRows(t, s, 1)
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// pooled starts a pooler before a database, and returns its URL.
+func pooled(t *testing.T, pgbouncer, database, mode string) string {
+	t.Helper()
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	_, port, _ := net.SplitHostPort(address)
+	if err := l.Close(); err != nil { // the pooler takes the port
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	password, _ := u.User.Password()
+	settings := filepath.Join(dir, "pgbouncer.ini")
+	text := fmt.Sprintf(`[databases]
+* = host=%s port=%s
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = %s
+unix_socket_dir =
+auth_type = scram-sha-256
+auth_file = %s/users
+pool_mode = %s
+default_pool_size = 20
+`, u.Hostname(), u.Port(), port, dir, mode)
+	for file, content := range map[string]string{settings: text, filepath.Join(dir, "users"): fmt.Sprintf("%q %q\n", u.User.Username(), password)} {
+		if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	args := []string{settings}
+	if os.Getuid() == 0 { // it refuses root
+		for at := dir; at != "/" && at != os.TempDir(); at = filepath.Dir(at) {
+			if err := os.Chmod(at, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		args = append([]string{"-u", "postgres"}, args...)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	cmd := osexec.CommandContext(ctx, pgbouncer, args...)
+	var log strings.Builder
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait()
+		close(ended)
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+	})
+	for {
+		conn, err := net.Dial("tcp", address)
+		if err == nil {
+			_ = conn.Close()
+			break
+		}
+		select {
+		case <-ended:
+			t.Skipf("pgbouncer does not run here: %s", log.String())
+		default:
+		}
+	}
+	u.Host = address
+	return u.String()
+}
