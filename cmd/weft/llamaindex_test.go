@@ -17,7 +17,7 @@ import (
 
 // everyProgram are the programs of testdata/llamaindex that a short suite plays. A module
 // of Python takes seconds to compile.
-var everyProgram = map[string]bool{"approval": true, "edits": true, "retries": true, "typed_state": true}
+var everyProgram = map[string]bool{"approval": true, "typed_state": true}
 
 // TestLlamaIndexPrograms plays programs written for LlamaIndex Workflows by LlamaIndex
 // itself, and by weft with other imports. weft gives the same results and streams.

@@ -249,9 +249,19 @@ func TestErrorsWhileDescribing(t *testing.T) {
 	}
 }
 
+// The author's files stay intact, however much memory a step takes.
+func TestFilesStayIntact(t *testing.T) {
+	wantResult(t, `
+import _weft
+def run():
+    before = _weft.files()
+    taken = [bytearray(b"\xff" * (1 << 16)) for _ in range(500)]
+    return [_weft.files() == before, len(before), len(taken)]`, `[true,4,500]`)
+}
+
 // The fuel of a step is what its author pays beyond the work of the function.
 func TestFuelOfACounterStep(t *testing.T) {
-	const most = 150_000
+	const most = 220_000
 	p := evaluator(t)
 	state, err := abi.EncodeValue(map[string]any{"count": int64(4)})
 	if err != nil {

@@ -18,7 +18,7 @@ const (
 )
 
 // built are folders that builds and tools write to.
-var built = map[string]bool{"build": true, "target": true, ".weft": true, ".git": true, "node_modules": true}
+var built = map[string]bool{"build": true, "target": true, ".weft": true, ".git": true, "node_modules": true, "__pycache__": true, ".venv": true}
 
 // Seen is the state of a project's files at one time.
 type Seen map[string]stamp

@@ -197,6 +197,10 @@ class Plan:
         }
         return {k: v for k, v in m.items() if v is not None}
 
+    def place(self):
+        """Returns the file and the line in which the step begins."""
+        return f"{self.run.__code__.co_filename}:{self.run.__code__.co_firstlineno}"
+
     def is_part(self):
         return StepInput in self.accepts
 
@@ -224,8 +228,9 @@ class Plan:
             if t.__name__ == name:
                 return [name, e]
         if isinstance(e, Event):
-            raise WorkflowValidationError(f"step {self.name} returns {what}{name}, which its annotation does not have: add it to the result, such as -> {name}")
-        raise WorkflowValidationError(f"step {self.name} returns {_context._shown(e)}, not an event: return StopEvent(result=...) or an event of your own")
+            raise WorkflowValidationError(f"step {self.name} returns {what}{name}, which its annotation does not have: add it to the result, such as -> {name} ({self.place()})")
+        raise WorkflowValidationError(f"step {self.name} returns {_context._shown(e)}, not an event: return StopEvent(result=...) or an event of your own "
+                                      f"({self.place()})")
 
 
 def _is_event(t):

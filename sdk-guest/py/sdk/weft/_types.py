@@ -365,7 +365,7 @@ def limits(info, s):
 def required_list(properties, required):
     s = {"type": "object", "properties": properties}
     if required:
-        s["required"] = required
+        s["required"] = sorted(required, key=lambda name: (len(name.encode()), name))  # as CBOR orders keys
     return s
 
 

@@ -104,7 +104,7 @@ class Definition:
         return types
 
     def _check(self, plans):
-        faults = [f"step {p.name}: {fault}" for p in plans for fault in p.faults]
+        faults = [f"step {p.name} ({p.place()}): {fault}" for p in plans for fault in p.faults]
         if not plans:
             faults.append("it has no steps: mark its methods with @step")
         if self.state is not None and not issubclass(self.state, BaseModel):
