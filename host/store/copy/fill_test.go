@@ -38,7 +38,7 @@ func rows(t *testing.T) int {
 	if suite.Soak() {
 		return 1_000_000
 	}
-	return 5_000
+	return 2_000
 }
 
 // timed logs how long a copy takes.

@@ -26,13 +26,16 @@ type guard struct {
 // Times of the guard.
 const (
 	guardRetry = 100 * time.Millisecond
-	guardPoll  = 250 * time.Millisecond
+	guardPoll  = 100 * time.Millisecond
+	// guardWait is the least time that an exclusive opening waits for another process:
+	// PostgreSQL releases the lock a moment after the end of its connection.
+	guardWait = 2 * time.Second
 )
 
 // newGuard takes the lock. It waits for another process at most for the given time.
 func (s *Store) newGuard(ctx context.Context, wait time.Duration) (*guard, error) {
 	g := &guard{store: s}
-	end := time.Now().Add(wait)
+	end := time.Now().Add(max(wait, guardWait))
 	for {
 		err := g.take(ctx)
 		if err == nil || !errors.Is(err, ErrInUse) || !time.Now().Before(end) {

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -378,109 +377,4 @@ func makeCertificate(t *testing.T, dir, name string, ip net.IP) (certificate, ke
 		giveToServer(t, file)
 	}
 	return certificate, key
-}
-
-// A pooler that gives each transaction another connection is refused, one that keeps a
-// connection for a session is not.
-func TestPooler(t *testing.T) {
-	suite.NotShort(t, "starts a pooler")
-	pgbouncer, err := osexec.LookPath("pgbouncer")
-	if err != nil {
-		if pgbouncer = "/usr/sbin/pgbouncer"; !exists(pgbouncer) {
-			t.Skip("there is no pgbouncer on this machine")
-		}
-	}
-	database := newDatabase(t)
-	_ = wantRefused(t, pooled(t, pgbouncer, database, "transaction"), "pooler of transactions")
-	_ = wantRefused(t, pooled(t, pgbouncer, database, "statement"), "")
-	s := mustOpen(t, pooled(t, pgbouncer, database, "session"))
-	epoch, err := s.Claim(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Append(t.Context(), row(epoch, 1)); err != nil {
-		t.Fatal(err)
-	}
-	wantRows(t, s, 1)
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
-// pooled starts a pooler before a database, and returns its URL.
-func pooled(t *testing.T, pgbouncer, database, mode string) string {
-	t.Helper()
-	u, err := url.Parse(database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	_, port, _ := net.SplitHostPort(address)
-	if err := l.Close(); err != nil { // the pooler takes the port
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	password, _ := u.User.Password()
-	settings := filepath.Join(dir, "pgbouncer.ini")
-	text := fmt.Sprintf(`[databases]
-* = host=%s port=%s
-[pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = %s
-unix_socket_dir =
-auth_type = scram-sha-256
-auth_file = %s/users
-pool_mode = %s
-default_pool_size = 20
-`, u.Hostname(), u.Port(), port, dir, mode)
-	for file, content := range map[string]string{settings: text, filepath.Join(dir, "users"): fmt.Sprintf("%q %q\n", u.User.Username(), password)} {
-		if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	args := []string{settings}
-	if os.Getuid() == 0 { // it refuses root
-		for at := dir; at != "/" && at != os.TempDir(); at = filepath.Dir(at) {
-			if err := os.Chmod(at, 0o755); err != nil {
-				t.Fatal(err)
-			}
-		}
-		args = append([]string{"-u", "postgres"}, args...)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	cmd := osexec.CommandContext(ctx, pgbouncer, args...)
-	var log strings.Builder
-	cmd.Stderr = &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	go func() {
-		_ = cmd.Wait()
-		close(ended)
-	}()
-	t.Cleanup(func() {
-		stop()
-		<-ended
-	})
-	for {
-		conn, err := net.Dial("tcp", address)
-		if err == nil {
-			_ = conn.Close()
-			break
-		}
-		select {
-		case <-ended:
-			t.Skipf("pgbouncer does not run here: %s", log.String())
-		default:
-		}
-	}
-	u.Host = address
-	return u.String()
 }

@@ -66,8 +66,8 @@ type Options struct {
 	// Exclusive refuses to open a store that another process has open exclusively. The
 	// lock is that of a session of PostgreSQL: it ends with the process.
 	Exclusive bool
-	// Wait is how long an exclusive opening waits for such a process to end: PostgreSQL
-	// notices late that a machine is gone.
+	// Wait is how long an exclusive opening waits for such a process to end, and at least
+	// two seconds: PostgreSQL notices late that a machine is gone.
 	Wait time.Duration
 	// ReadOnly opens a store of this release's schema only to read it. The server may be a
 	// replica, and may run with any settings.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/store/record"
 	"github.com/weftrun/weft/host/store/sqlite/datadir"
 )
 
@@ -149,7 +150,7 @@ func TestRestore(t *testing.T) {
 		t.Errorf("Restore = %v, want the error of the check", err)
 	}
 	wantFiles(t, other, datadir.LockName)
-	if err := Restore(t.Context(), filepath.Join(source, fileName), other, nil, nil); err == nil || !strings.Contains(err.Error(), "no backup") {
+	if err := Restore(t.Context(), filepath.Join(source, fileName), other, nil, nil); err == nil || !strings.Contains(err.Error(), "not a backup") {
 		t.Errorf("Restore from under a server = %v", err)
 	}
 	lock, err := datadir.Lock(other)
@@ -180,6 +181,25 @@ func TestRestoreOfOtherVersions(t *testing.T) {
 	}
 	file = filepath.Join(t.TempDir(), "copy.db")
 	if err := errors.Join(old.Backup(t.Context(), file, nil, nil), old.Close()); err != nil {
+		t.Fatal(err)
+	}
+	current, err := OpenCurrent(t.Context(), file, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if has, newest := current.Schemas(); has != newest {
+		t.Errorf("OpenCurrent opens schema %d, want %d", has, newest)
+	}
+	rows, err := current.Inspect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range record.Tables { // every column is there
+		if err := rows.Rows(t.Context(), table, nil, func([]any) error { return nil }); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := errors.Join(rows.Close(), current.Close()); err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
