@@ -35,6 +35,7 @@ var testedElsewhere = map[string]string{
 	"python docs/tutorial/":             "TestTutorial looks for them in the projects",
 	"console docs/guides/python.md":     "TestPythonPage enters them",
 	"python docs/guides/python.md":      "TestPythonPage runs it",
+	"yaml docs/postgres.md":             "TestComposeFile reads it",
 	"console docs/journal.md":           "TestLessons enters them",
 	"console docs/sessions.md":          "TestLessons enters them",
 	" docs/reference/sdk-rust.md":       "examples in comments of the sources, which cargo test compiles and plays",
