@@ -172,6 +172,7 @@ var clears = []string{
 func (s *Store) ClearTenant(ctx context.Context, tenant string, rows int) (more bool, err error) {
 	what := "clearing tenant " + tenant
 	err = s.update(ctx, what, func(tx pgx.Tx) error {
+		more = false
 		left := int64(rows)
 		for _, statement := range clears {
 			tag, err := tx.Exec(ctx, statement, text(tenant), left)

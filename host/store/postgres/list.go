@@ -162,13 +162,14 @@ func (s *Store) EndedBehind(ctx context.Context, tenant string, newer int) (at h
 	return at, err
 }
 
-// update changes names, or values of the server, in a transaction of its own. what says
-// what the change is, for errors.
+// update changes names, or values of the server, in a transaction of its own. If the
+// connection is lost, update repeats the transaction: each call of fn must start from the
+// beginning. what says what the change is, for errors.
 func (s *Store) update(ctx context.Context, what string, fn func(tx pgx.Tx) error) error {
 	err := s.lock(ctx)
 	if err == nil {
 		defer s.unlock()
-		err = s.change(ctx, fn)
+		err = s.patiently(ctx, func() error { return s.change(ctx, fn) })
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -95,6 +96,23 @@ func wantRows(t *testing.T, s *Store, n uint64) {
 	for i, data := range stored.Rows {
 		if string(data) != strconv.Itoa(i+1) {
 			t.Fatalf("row %d is %q", i+1, data)
+		}
+	}
+}
+
+// A value is written although the connection breaks before PostgreSQL has a request of the
+// transaction, or before the store has an answer.
+func TestChangeOfABrokenConnection(t *testing.T) {
+	r, address := through(t, newDatabase(t))
+	s := mustOpen(t, address)
+	for i, broken := range []*atomic.Bool{&r.block, &r.lose, &r.block} {
+		value := fmt.Append(nil, i)
+		broken.Store(true)
+		if err := s.SetMeta(t.Context(), "key", value); err != nil {
+			t.Errorf("write %d: %v", i, err)
+		}
+		if got, err := s.Meta(t.Context(), "key"); err != nil || !bytes.Equal(got, value) {
+			t.Errorf("value %d = %q, %v", i, got, err)
 		}
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// readPatience is how long a read tries to get a connection that works.
-const readPatience = 2 * time.Second
+// patience is how long a read, or a change of names, tries to get a connection that works.
+const patience = 2 * time.Second
 
 // querier is a connection, a pool or a transaction.
 type querier interface {
@@ -19,15 +19,21 @@ type querier interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// read runs fn, and again while PostgreSQL is away, for a short time. fn must begin anew
-// each time.
+// read runs fn, and repeats it for a short time while PostgreSQL is away. Each call of fn
+// must start from the beginning.
 func (s *Store) read(ctx context.Context, fn func(q querier) error) error {
+	return s.patiently(ctx, func() error { return fn(s.pool) })
+}
+
+// patiently calls try, and repeats it for a short time while there is no connection that
+// works. If try fails so, it must have changed nothing.
+func (s *Store) patiently(ctx context.Context, try func() error) error {
 	if s.closed.Load() {
 		return errClosed
 	}
-	end := time.Now().Add(readPatience)
+	end := time.Now().Add(patience)
 	for wait := retryLeast; ; wait = min(2*wait, retryMost) {
-		err := fn(s.pool)
+		err := try()
 		if err == nil || !lost(err) || ctx.Err() != nil || time.Now().Add(wait).After(end) {
 			if s.closed.Load() && err != nil {
 				return errClosed
