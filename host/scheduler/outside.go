@@ -93,7 +93,7 @@ func (d *edited) pin(ctx context.Context, key host.SessionKey, create bool) (_ e
 }
 
 // State implements edits.Session.
-func (d *edited) State() *state.Node { return d.session.state.Load() }
+func (d *edited) State() *state.Node { return d.state.Load() }
 
 // Ran implements edits.Session.
 func (d *edited) Ran() []string {
