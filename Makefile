@@ -230,13 +230,11 @@ build/plugins/$(1)-rust.wasm: $(call sources_of,plugins/$(1)-rust) $(call source
 endef
 $(foreach name,$(rust_plugins),$(eval $(call rust_plugin,$(name))))
 
-# weft is their compiler: it bundles them in less time than it takes to look for an earlier build.
+# weft is their compiler.
 define script_plugin
-build/plugins/$(1)-ts.wasm: $(call sources_of,plugins/$(1)-ts) bin/weft
+build/plugins/$(1)-ts.wasm: $(call sources_of,plugins/$(1)-ts) $(call sources_of,sdk-guest/js) $(wildcard cmd/weft/guest/script/*.go) | bin/weft
 	@mkdir -p build/plugins
-	bin/weft build plugins/$(1)-ts >/dev/null
-	mv plugins/$(1)-ts/build/$(1)-ts.wasm $$@
-	rmdir plugins/$(1)-ts/build
+	.ci/built $$@ $$^ -- bash -c 'bin/weft build "$$$$0" >/dev/null && mv "$$$$0/build/$(1)-ts.wasm" "$$$$1" && rmdir "$$$$0/build"' plugins/$(1)-ts $$@
 endef
 $(foreach name,$(script_plugins),$(eval $(call script_plugin,$(name))))
 
