@@ -115,7 +115,7 @@ func (s *Sandbox) buildHere(key moduleKey, wasm []byte, limits *host.Limits) (*m
 type coder func(key codeKey, skeleton []byte) (*code, error)
 
 func (s *Sandbox) codeInMemory(key codeKey, skeleton []byte) (*code, error) {
-	return s.compile(key, skeleton, "")
+	return s.compileNew(key, skeleton, "")
 }
 
 // make does the building.
@@ -172,10 +172,6 @@ func (s *Sandbox) assemble(wasm []byte, bin *wasmbin.Module, options rewrite.Opt
 	r, err := rewrite.Rewrite(wasm, options)
 	if err != nil {
 		return nil, invalid(host.Problem{Code: problemInvalid, Message: "the module cannot be rewritten: " + oneLine(err.Error())})
-	}
-	if err := rewrite.Verify(r.Wasm); err != nil {
-		s.log.Error("a rewritten module is not metered", "digest", digestOf(wasm), "error", err)
-		return nil, invalid(host.Problem{Code: problemInvalid, Message: "the module cannot be metered: " + oneLine(err.Error())})
 	}
 	p := newPlan(wasm, bin, r)
 	p.Lines = s.sourceLines && hasLines(bin)

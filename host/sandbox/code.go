@@ -17,6 +17,7 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/sandbox/rewrite"
 )
 
 // Modules share compiled code. The rewriter extracts the initial contents of the memory
@@ -25,10 +26,10 @@ import (
 // one interpreter, for example. Compiled code is kept once for each skeleton, on disk and
 // in memory. The image of a module is its own.
 //
-// Tenants do not trust each other, and a module could subvert the process that compiles
-// it. Therefore shared code comes from a process that gets nothing except the skeleton,
-// and the server computes the digest by which the code is found. A hostile skeleton can
-// only spoil code of its own digest.
+// Tenants do not trust each other, and a module could subvert the process that builds it.
+// Therefore shared code comes from a process that gets nothing except the skeleton, and
+// verifies that the skeleton is metered. The server computes the digest by which the code
+// is found. A hostile skeleton can only spoil code of its own digest.
 
 // codeKey identifies compiled code.
 type codeKey struct {
@@ -145,6 +146,20 @@ func (c *code) close() (err error) {
 	return err
 }
 
+// compileNew verifies that a skeleton is metered, and compiles it. Only verified code is
+// kept, so code that is loaded need not be verified again.
+//
+// # Errors
+//
+// CodeInvalidPlugin with a problem, also if the skeleton is not metered. Those of compile.
+func (s *Sandbox) compileNew(key codeKey, skeleton []byte, folder string) (*code, error) {
+	if err := rewrite.Verify(skeleton); err != nil {
+		s.log.Error("a rewritten module is not metered", "code", key.digest, "error", err)
+		return nil, invalid(host.Problem{Code: problemInvalid, Message: "the module cannot be metered: " + oneLine(err.Error())})
+	}
+	return s.compile(key, skeleton, folder)
+}
+
 // compile makes a runtime and compiles a skeleton in it. folder, if not "", is where the
 // compiled code is kept, or was kept before. After an error nothing stays open.
 //
@@ -240,7 +255,7 @@ func (s *Sandbox) openCode(key codeKey, folder string) (*code, error) {
 // Those of compile and of the file system.
 func (s *Sandbox) codeOnDisk(key codeKey, skeleton []byte) (*code, error) {
 	err := s.keepCode(key, skeleton, func(folder string) error {
-		c, err := s.compile(key, skeleton, filepath.Join(folder, codeFolder))
+		c, err := s.compileNew(key, skeleton, filepath.Join(folder, codeFolder))
 		if err == nil {
 			err = c.close()
 		}

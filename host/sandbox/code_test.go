@@ -234,11 +234,6 @@ func TestFolderOfAHostileBuild(t *testing.T) {
 	outside := t.TempDir()
 	secret := filepath.Join(outside, "secret")
 	writeFile(t, secret, first.wasm())
-	m, err := b.make(moduleKey{digestOf(first.wasm()), b.limits.TableEntries}, first.wasm(), &b.limits, b.codeInMemory)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.close()
 	var skeleton []byte
 	if _, err := b.make(moduleKey{digestOf(first.wasm()), b.limits.TableEntries}, first.wasm(), &b.limits, func(_ codeKey, bytes []byte) (*code, error) {
 		skeleton = bytes
@@ -293,5 +288,19 @@ func TestBuildThatAsksWithoutEnd(t *testing.T) {
 	})
 	if err == nil || asked != mostAsked+1 || answers.Len() != mostAsked {
 		t.Errorf("asked %d times, answered %q: %v", asked, answers.String(), err)
+	}
+}
+
+// A process that builds a module cannot have unmetered code compiled.
+func TestUnmeteredSkeleton(t *testing.T) {
+	b := elsewhere(t, nil)
+	folder := t.TempDir()
+	writeFile(t, filepath.Join(folder, skeletonFile), first.wasm())
+	_, err := b.serveCode("", &codeAsked{}, &b.limits, folder)
+	if host.CodeOf(err) != host.CodeInvalidPlugin || !strings.Contains(problemsOf(err)[0].Message, "cannot be metered") {
+		t.Errorf("serveCode: %v", err)
+	}
+	if d := kept(t, b.cacheDir); len(d.codes)+len(d.images)+len(d.unfinished) > 0 {
+		t.Errorf("on disk are %+v", d)
 	}
 }

@@ -465,7 +465,7 @@ func (o *order) fill(wasm []byte, limits host.Limits, ask func(codeAsked) error)
 	}
 	if o.Skeleton {
 		var c *code
-		if c, err = s.compile(codeKey{o.Digest, o.Lines}, wasm, filepath.Join(o.Folder, codeFolder)); err == nil {
+		if c, err = s.compileNew(codeKey{o.Digest, o.Lines}, wasm, filepath.Join(o.Folder, codeFolder)); err == nil {
 			err = c.close()
 		}
 	} else {
