@@ -50,5 +50,8 @@ if (engine && engine.version !== 1) {
   throw new Error("the SDK of this project does not fit this weft: run 'weft sdk update'");
 }
 
-/** float marks a number of type "number", which is a float even if it is whole. */
+/**
+ * Marks a number as a float, even if it is whole: a value that leaves the step is then 3.0
+ * and not 3. Fields of the type "number" need no mark.
+ */
 export const float = (n: number): any => (engine ? engine.float(n) : n);
