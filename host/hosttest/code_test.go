@@ -15,12 +15,12 @@ func TestCompilerOfTests(t *testing.T) {
 	if got := h.Result(t, "counter", nil); got != "1" {
 		t.Errorf("the counter gives %s", got)
 	}
-	builds, err := filepath.Glob(filepath.Join(hosttest.Code, "*", "code"))
-	if err != nil || len(builds) == 0 {
-		t.Fatalf("builds %q, %v", builds, err)
+	codes, err := filepath.Glob(filepath.Join(hosttest.Code, "*", "code"))
+	if err != nil || len(codes) == 0 {
+		t.Fatalf("folders of code %q, %v", codes, err)
 	}
-	for _, build := range builds {
-		if code, err := filepath.Glob(filepath.Join(build, "wazero-*")); err != nil || len(code) != 1 {
+	for _, folder := range codes {
+		if code, err := filepath.Glob(filepath.Join(folder, "wazero-*")); err != nil || len(code) != 1 {
 			t.Errorf("code %q, %v", code, err)
 		}
 	}

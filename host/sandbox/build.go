@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/tetratelabs/wazero"
@@ -86,122 +84,106 @@ func ofDisk(err error) bool {
 	return errors.Is(err, errDisk) || errors.As(err, &path) || errors.As(err, &link)
 }
 
-// buildFolder builds a module into its sealed folder.
+// buildFolder builds a module into its sealed folder, and its code into another one.
 func (s *Sandbox) buildFolder(tenant string, key moduleKey, wasm []byte, limits *host.Limits) (folder string, err error) {
-	temporary, err := os.MkdirTemp(s.cacheDir, unfinishedHere())
-	if err != nil {
-		return "", fmt.Errorf("make a folder for compiled code: %w", err)
-	}
-	defer func() { _ = os.RemoveAll(temporary) }() // the next start removes anything left
-	if s.compiler != nil {
-		err = s.buildElsewhere(tenant, key, wasm, limits, temporary)
-	} else {
-		err = s.buildInto(key, wasm, limits, temporary)
-	}
-	if err != nil {
-		return "", err
-	}
-	if err := writeSeal(temporary); err != nil {
-		return "", err
-	}
 	folder = s.folder(key)
-	if checkSeal(folder) == nil {
-		return folder, nil // another sandbox of this process was faster
-	}
-	if err := os.RemoveAll(folder); err != nil {
-		return "", fmt.Errorf("remove old compiled code: %w", err)
-	}
-	if err := os.Rename(temporary, folder); err != nil {
-		return "", fmt.Errorf("keep compiled code: %w", err)
-	}
-	return folder, nil
+	err = s.keep(folder, func(folder string) error {
+		if s.compiler != nil {
+			return s.buildElsewhere(tenant, key, wasm, limits, folder)
+		}
+		return s.buildInto(key, wasm, limits, folder)
+	})
+	return folder, err
 }
 
-// buildInto builds a module, and leaves the results in a folder.
+// buildInto builds a module, and leaves its image in a folder.
 func (s *Sandbox) buildInto(key moduleKey, wasm []byte, limits *host.Limits, folder string) error {
-	m, runs, err := s.make(key, wasm, limits, filepath.Join(folder, codeFolder))
+	m, err := s.make(key, wasm, limits, s.coder)
 	if err != nil {
 		return err
 	}
 	defer m.close()
-	return m.save(folder, runs)
+	return m.save(folder)
 }
 
-// buildHere builds a module for immediate use.
+// buildHere builds a module for immediate use, and keeps nothing.
 func (s *Sandbox) buildHere(key moduleKey, wasm []byte, limits *host.Limits) (*module, error) {
-	m, _, err := s.make(key, wasm, limits, "")
-	return m, err
+	return s.make(key, wasm, limits, s.codeInMemory)
 }
 
-// make does the building; runs are the rewritten bytes.
-func (s *Sandbox) make(key moduleKey, wasm []byte, limits *host.Limits, folder string) (m *module, runs []byte, err error) {
+// coder makes the code of a skeleton.
+type coder func(key codeKey, skeleton []byte) (*code, error)
+
+func (s *Sandbox) codeInMemory(key codeKey, skeleton []byte) (*code, error) {
+	return s.compileNew(key, skeleton, "")
+}
+
+// make does the building.
+func (s *Sandbox) make(key moduleKey, wasm []byte, limits *host.Limits, makeCode coder) (*module, error) {
 	checked := *limits
 	checked.TableEntries = key.tables
 	i := inspection{limits: checked}
 	bin := i.whole(wasm)
 	if len(i.problems) > 0 {
-		return nil, nil, invalid(i.problems...)
+		return nil, invalid(i.problems...)
 	}
 	if err := s.validate(wasm); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	options := rewrite.Options{TableEntries: key.tables, MemoryPages: wasmMaxPages, Extract: !s.reference}
-	m, runs, err = s.assemble(wasm, bin, options, folder)
+	m, err := s.assemble(wasm, bin, options, makeCode)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	m.plan.Extism = i.extism
 	g, fuel, err := m.initialized(limits, limits.MemoryBytes)
 	if err != nil {
 		m.close()
-		return nil, nil, err
+		return nil, err
 	}
 	if m.takeImage(g, fuel); m.segments != nil {
 		// The image is too large for a snapshot, so the data segments must stay in the
 		// module.
 		g.drop()
 		m.close()
-		return s.remake(m.plan, wasm, bin, options, folder)
+		return s.makeWhole(m.plan, wasm, bin, options, makeCode)
 	}
 	if !s.pool.put(&m.shelf, g) {
 		g.drop()
 	}
-	return m, runs, nil
+	return m, nil
 }
 
-// remake builds a module again. Its instances run the guest's own initialization.
-func (s *Sandbox) remake(p *plan, wasm []byte, bin *wasmbin.Module, options rewrite.Options, folder string) (*module, []byte, error) {
+// makeWhole makes a module again, with its data in its code. Its instances run the
+// guest's own initialization.
+func (s *Sandbox) makeWhole(p *plan, wasm []byte, bin *wasmbin.Module, options rewrite.Options, makeCode coder) (*module, error) {
 	options.Extract = false
-	m, runs, err := s.assemble(wasm, bin, options, folder)
+	m, err := s.assemble(wasm, bin, options, makeCode)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	p.Rewritten, p.Stats, p.Globals = m.plan.Rewritten, m.plan.Stats, m.plan.Globals
+	p.Rewritten, p.Stats, p.Globals, p.MemoryPages = m.plan.Rewritten, m.plan.Stats, m.plan.Globals, m.plan.MemoryPages
 	m.plan = p
-	return m, runs, nil
+	return m, nil
 }
 
 // assemble rewrites and compiles.
-func (s *Sandbox) assemble(wasm []byte, bin *wasmbin.Module, options rewrite.Options, folder string) (*module, []byte, error) {
+func (s *Sandbox) assemble(wasm []byte, bin *wasmbin.Module, options rewrite.Options, makeCode coder) (*module, error) {
 	r, err := rewrite.Rewrite(wasm, options)
 	if err != nil {
-		return nil, nil, invalid(host.Problem{Code: problemInvalid, Message: "the module cannot be rewritten: " + oneLine(err.Error())})
-	}
-	if err := rewrite.Verify(r.Wasm); err != nil {
-		s.log.Error("a rewritten module is not metered", "digest", digestOf(wasm), "error", err)
-		return nil, nil, invalid(host.Problem{Code: problemInvalid, Message: "the module cannot be metered: " + oneLine(err.Error())})
+		return nil, invalid(host.Problem{Code: problemInvalid, Message: "the module cannot be rewritten: " + oneLine(err.Error())})
 	}
 	p := newPlan(wasm, bin, r)
 	p.Lines = s.sourceLines && hasLines(bin)
 	if !options.Extract {
 		p.Restorable = false
 	}
-	m := s.newModule(r.Wasm, p)
+	m := s.newModule(p)
 	m.segments = r.Segments
-	if err := m.compile(r.Wasm, folder); err != nil {
-		return nil, nil, err
+	if err := m.takeCode(func() (*code, error) { return makeCode(p.code(), r.Wasm) }); err != nil {
+		return nil, err
 	}
-	return m, r.Wasm, nil
+	return m, nil
 }
 
 // validate checks the original by WebAssembly's rules, so that the rewriter sees only

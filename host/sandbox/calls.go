@@ -56,11 +56,11 @@ func importNames() []string {
 
 // serveImports defines, in the runtime, the imports that a module asks for and the
 // meter's imports, and no others.
-func serveImports(ctx context.Context, r wazero.Runtime, asked []importName) error {
+func serveImports(ctx context.Context, r wazero.Runtime, asked []api.FunctionDefinition) error {
 	names := map[string][]string{}
-	for _, im := range asked {
-		if !slices.Contains(names[im.Module], im.Name) {
-			names[im.Module] = append(names[im.Module], im.Name)
+	for _, f := range asked {
+		if module, name, _ := f.Import(); !slices.Contains(names[module], name) {
+			names[module] = append(names[module], name)
 		}
 	}
 	if asked := names[wasi.ModuleName]; len(asked) > 0 {

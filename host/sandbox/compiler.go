@@ -9,7 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -23,16 +26,23 @@ import (
 
 // The process that builds a module uses this protocol. Its standard input carries one
 // line of JSON (the order) and the bytes of the module, and stays open as long as the
-// server wants the result. Its standard output carries one line of JSON, the report. The
-// process leaves its files in the folder named by the order.
+// server wants the result. Its standard output carries lines of JSON, the last of which
+// reports the end. The process leaves its files in the folder named by the order.
+//
+// The process that builds a module does not compile. It leaves the skeleton in its folder
+// and writes a report that asks for code. The server copies the code into the folder, and
+// answers with an empty line. If the server does not have the code, another process
+// compiles the skeleton first (see code.go for the reason).
 
 // order says what to build.
 type order struct {
 	Folder string
-	Digest string
-	Tables int  // limit: entries of all tables together
-	Bytes  int  // length of the module
-	Lines  bool `json:",omitempty"` // as in Config.SourceLines
+	// Skeleton is set if the bytes are a rewritten module to compile.
+	Skeleton bool   `json:",omitempty"`
+	Digest   string // of the module, or of the skeleton
+	Tables   int    // limit: entries of all tables together
+	Bytes    int    // length of the module or skeleton
+	Lines    bool   `json:",omitempty"` // as in Config.SourceLines, or in the key of the code
 	// Polite lowers the scheduling priority of the process.
 	Polite  bool `json:",omitempty"`
 	Workers int  `json:",omitempty"` // threads that compile; 0 means 1
@@ -42,11 +52,21 @@ type order struct {
 // report is the result of a build. Problems are the module's own. Error is any other
 // error; with Disk, it came from the file system.
 type report struct {
+	Code     *codeAsked     `json:",omitempty"` // not the end: the process waits for code
 	Problems []host.Problem `json:",omitempty"`
 	Error    string         `json:",omitempty"`
 	Disk     bool           `json:",omitempty"`
 	Open     []string       `json:",omitempty"` // see enclose
 }
+
+// codeAsked asks for the code of the skeleton in the folder.
+type codeAsked struct {
+	Lines bool `json:",omitempty"`
+}
+
+// mostAsked is how often a process may ask for code: for the skeleton, and for the module
+// with its data if the image is too large.
+const mostAsked = 2
 
 // Problems of modules that need too many resources to build.
 const (
@@ -102,68 +122,210 @@ func (s *Sandbox) buildElsewhere(tenant string, key moduleKey, wasm []byte, limi
 		_, problems := inspect(wasm, *limits)
 		return invalid(problems...)
 	}
-	ctx, cancel := context.WithTimeout(s.base, cmp.Or(s.compilerWall, wallOf(limits)))
-	defer cancel()
-	line, err := json.Marshal(order{
-		Folder: ".", Digest: key.digest, Tables: key.tables, Bytes: len(wasm), Lines: s.sourceLines, Limits: *limits,
-		Polite: s.sharing(tenant), Workers: max(1, runtime.GOMAXPROCS(0)/max(1, s.building.Running())),
-	})
-	if err != nil {
-		return fmt.Errorf("encode the compiler's order: %w", err)
+	var inner spent // of the processes that compile
+	asked := 0
+	serve := func(ask *codeAsked) error {
+		if asked++; asked > mostAsked {
+			return errors.New("the compiler asks for code again and again")
+		}
+		took, err := s.serveCode(tenant, ask, limits, folder)
+		inner.cpu += took.cpu
+		return err
 	}
-	cmd := exec.CommandContext(ctx, s.compiler[0])
-	cmd.Args, cmd.Dir = s.compiler[1:], folder // an empty folder, and all that the process can see
-	return s.runCompiler(ctx, cmd, limits, append(line, '\n'), wasm)
+	took, err := s.runCompiler(tenant, order{Digest: key.digest, Tables: key.tables, Lines: s.sourceLines}, limits, wasm, folder, serve)
+	if err != nil {
+		return err
+	}
+	if took.cpu+inner.cpu > limits.CompileTime { // the system's own limit counts in whole seconds
+		return tooSlow(limits)
+	}
+	if err := os.RemoveAll(filepath.Join(folder, codeFolder)); err != nil {
+		return fmt.Errorf("remove a copy of compiled code: %w", err)
+	}
+	return nil
 }
 
-func (s *Sandbox) runCompiler(ctx context.Context, cmd *exec.Cmd, limits *host.Limits, line, wasm []byte) error {
-	stdout, stderr := &capped{max: maxReportBytes}, &capped{max: maxStderrBytes}
-	cmd.Stdout, cmd.Stderr = stdout, stderr
+// serveCode puts the code of the skeleton in a folder into the folder. The folder is that
+// of another process, which may be hostile.
+func (s *Sandbox) serveCode(tenant string, ask *codeAsked, limits *host.Limits, folder string) (took spent, err error) {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return took, fmt.Errorf("open the folder of a build: %w", err)
+	}
+	defer func() { _ = root.Close() }()
+	skeleton, err := readRegular(root, skeletonFile, limits.CompileBytes)
+	if err != nil {
+		return took, err
+	}
+	if err := root.Remove(skeletonFile); err != nil {
+		return took, fmt.Errorf("remove the rewritten module: %w", err)
+	}
+	key := codeKey{rewrittenDigest(skeleton), ask.Lines && s.sourceLines}
+	at := s.codes.use(key)
+	at.making.Lock()
+	defer func() {
+		at.making.Unlock()
+		s.closeCode(s.codes.leave(key))
+	}()
+	err = s.keepCode(key, skeleton, func(folder string) error {
+		took, err = s.runCompiler(tenant, order{Skeleton: true, Digest: key.digest, Lines: key.lines}, limits, skeleton, folder, nil)
+		if err == nil && took.cpu > limits.CompileTime {
+			err = tooSlow(limits)
+		}
+		return err
+	})
+	if err == nil {
+		err = copyFiles(root, codeFolder, filepath.Join(s.codeFolder(key), codeFolder))
+	}
+	return took, err
+}
+
+// readRegular reads a regular file of at most so many bytes.
+func readRegular(root *os.Root, name string, most int) ([]byte, error) {
+	info, err := root.Lstat(name)
+	if err != nil {
+		return nil, fmt.Errorf("read what the compiler has left: %w", err)
+	}
+	if !info.Mode().IsRegular() || info.Size() > int64(most) {
+		return nil, fmt.Errorf("the compiler has left %s as %v of %d bytes", name, info.Mode(), info.Size())
+	}
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("read what the compiler has left: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	content, err := io.ReadAll(io.LimitReader(f, int64(most)))
+	if err != nil {
+		return nil, fmt.Errorf("read what the compiler has left: %w", err)
+	}
+	return content, nil
+}
+
+// copyFiles copies the files of a folder, and those below it, into the folder to of root.
+// Copies, unlike links, leave the originals alone if a hostile process writes to them.
+func copyFiles(root *os.Root, to, from string) error {
+	if err := root.RemoveAll(to); err != nil {
+		return fmt.Errorf("copy compiled code: %w", err)
+	}
+	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		target := to + strings.TrimPrefix(path, from)
+		if entry.IsDir() {
+			return root.Mkdir(target, 0o700)
+		}
+		content, err := os.ReadFile(path)
+		if err == nil {
+			err = root.WriteFile(target, content, 0o600)
+		}
+		return err
+	})
+}
+
+// runCompiler runs the compiler's process on an order and its bytes, in an empty folder,
+// which is all that the process can see. serve answers its requests for code.
+//
+// # Errors
+//
+// Those of buildElsewhere.
+func (s *Sandbox) runCompiler(tenant string, o order, limits *host.Limits, wasm []byte, folder string, serve func(*codeAsked) error) (took spent, err error) {
+	ctx, cancel := context.WithTimeout(s.base, cmp.Or(s.compilerWall, wallOf(limits)))
+	defer cancel()
+	o.Folder, o.Bytes, o.Limits = ".", len(wasm), *limits
+	o.Polite, o.Workers = s.sharing(tenant), max(1, runtime.GOMAXPROCS(0)/max(1, s.building.Running()))
+	line, err := json.Marshal(o)
+	if err != nil {
+		return took, fmt.Errorf("encode the compiler's order: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, s.compiler[0])
+	cmd.Args, cmd.Dir = s.compiler[1:], folder
+	stderr := &capped{max: maxStderrBytes}
+	cmd.Stderr = stderr
 	cmd.Env = []string{} // the process must not learn anything of the server
 	cmd.WaitDelay = time.Second
 	confine.Apart(cmd)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
-		return fmt.Errorf("start the compiler: %w", err)
+		return took, fmt.Errorf("start the compiler: %w", err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return took, fmt.Errorf("start the compiler: %w", err)
 	}
 	began := time.Now()
 	if err := cmd.Start(); err != nil {
 		if ctx.Err() != nil { // no time is left
-			return s.compilerFault(ctx, limits, spent{}, "", err)
+			return took, s.compilerFault(ctx, limits, took, "", err)
 		}
-		return fmt.Errorf("start the compiler: %w", err)
+		return took, fmt.Errorf("start the compiler: %w", err)
 	}
-	_, writeErr := io.Copy(stdin, io.MultiReader(bytes.NewReader(line), bytes.NewReader(wasm)))
+	_, writeErr := io.Copy(stdin, io.MultiReader(bytes.NewReader(append(line, '\n')), bytes.NewReader(wasm)))
+	r, reportErr := readReports(stdout, stdin, serve)
+	if reportErr != nil {
+		cancel()
+	}
 	waitErr := cmd.Wait() // closes stdin after the process has ended
-	took := spent{wall: time.Since(began)}
+	took.wall = time.Since(began)
 	if p := cmd.ProcessState; p != nil {
 		took.cpu = p.UserTime() + p.SystemTime()
 	}
-	s.log.Debug("the compiler's process ended", "cpu", took.cpu, "took", took.wall)
-	var r report
-	if err := json.Unmarshal(stdout.b.Bytes(), &r); err == nil && waitErr == nil {
-		if len(r.Open) > 0 {
-			s.unenclosed.Do(func() {
-				s.log.Warn("the compiler's process keeps privileges that it does not need", "open", strings.Join(r.Open, "; "))
-			})
-		}
-		switch {
-		case len(r.Problems) > 0:
-			return invalid(r.Problems...)
-		case r.Disk:
-			return fmt.Errorf("the compiler: %w: %s", errDisk, oneLine(r.Error))
-		case r.Error != "":
-			return fmt.Errorf("the compiler: %s", oneLine(r.Error))
-		case took.cpu > limits.CompileTime: // the system's own limit counts in whole seconds
-			return tooSlow(limits)
-		}
-		return nil
+	s.log.Debug("the compiler's process ended", "cpu", took.cpu, "took", took.wall, "skeleton", o.Skeleton)
+	if reportErr != nil {
+		return took, reportErr
+	}
+	if r != nil && waitErr == nil {
+		return took, s.reported(r)
 	}
 	if state := cmd.ProcessState; ctx.Err() == nil && s.base.Err() == nil && confine.Killed(state) && took.cpu < limits.CompileTime {
 		s.log.Warn("the compiler's process was killed, as the system does when memory is short", "error", waitErr)
-		return &host.Error{Code: host.CodeUnavailable, Message: "the server could not compile the module at the moment: the compiler was killed, perhaps because memory was short", Cause: waitErr}
+		return took, &host.Error{Code: host.CodeUnavailable, Message: "the server could not compile the module at the moment: the compiler was killed, perhaps because memory was short", Cause: waitErr}
 	}
-	return s.compilerFault(ctx, limits, took, stderr.b.String(), errors.Join(waitErr, writeErr))
+	return took, s.compilerFault(ctx, limits, took, stderr.b.String(), errors.Join(waitErr, writeErr))
+}
+
+// readReports reads reports to the last one, and has serve answer those that ask for
+// code. The report is nil if the process ended without one.
+//
+// # Errors
+//
+// The error of serve. The caller then ends the process.
+func readReports(stdout io.Reader, stdin io.Writer, serve func(*codeAsked) error) (*report, error) {
+	in := json.NewDecoder(io.LimitReader(stdout, maxReportBytes))
+	for {
+		var r report
+		if in.Decode(&r) != nil {
+			return nil, nil
+		}
+		if r.Code == nil || serve == nil {
+			_, _ = io.Copy(io.Discard, stdout)
+			return &r, nil
+		}
+		if err := serve(r.Code); err != nil {
+			return nil, err
+		}
+		if _, err := stdin.Write([]byte{'\n'}); err != nil {
+			return nil, nil // it has ended
+		}
+	}
+}
+
+// reported returns the error of a last report.
+func (s *Sandbox) reported(r *report) error {
+	if len(r.Open) > 0 {
+		s.unenclosed.Do(func() {
+			s.log.Warn("the compiler's process keeps privileges that it does not need", "open", strings.Join(r.Open, "; "))
+		})
+	}
+	switch {
+	case len(r.Problems) > 0:
+		return invalid(r.Problems...)
+	case r.Disk:
+		return fmt.Errorf("the compiler: %w: %s", errDisk, oneLine(r.Error))
+	case r.Error != "":
+		return fmt.Errorf("the compiler: %s", oneLine(r.Error))
+	}
+	return nil
 }
 
 // spent is the time that a process took.
@@ -239,8 +401,12 @@ func CompileMain(in io.Reader, out io.Writer, exit func(code int)) error {
 		return fmt.Errorf("read the order: %w", err)
 	}
 	limits := complete(o.Limits, limit.Default())
-	if o.Bytes < 0 || o.Bytes > limits.ModuleBytes {
-		return fmt.Errorf("the order has a module of %d bytes, at most %d are allowed", o.Bytes, limits.ModuleBytes)
+	most := limits.ModuleBytes
+	if o.Skeleton { // it holds the host's checks, too
+		most = limits.CompileBytes
+	}
+	if o.Bytes < 0 || o.Bytes > most {
+		return fmt.Errorf("the order has a module of %d bytes, at most %d are allowed", o.Bytes, most)
 	}
 	if err := confine.Limit(uint64(limits.CompileBytes), limits.CompileTime, o.Polite); err != nil {
 		return err
@@ -252,20 +418,34 @@ func CompileMain(in io.Reader, out io.Writer, exit func(code int)) error {
 	if _, err := io.ReadFull(r, wasm); err != nil {
 		return fmt.Errorf("read the module: %w", err)
 	}
+	answers := make(chan struct{})
 	go func() {
-		_, _ = r.ReadByte()
-		exit(1)
+		for {
+			if _, err := r.ReadByte(); err != nil {
+				exit(1)
+				return
+			}
+			answers <- struct{}{}
+		}
 	}()
-	made := o.fill(wasm, limits)
+	reports := json.NewEncoder(out)
+	made := o.fill(wasm, limits, func(ask codeAsked) error {
+		if err := reports.Encode(report{Code: &ask}); err != nil {
+			return fmt.Errorf("ask for code: %w", err)
+		}
+		<-answers
+		return nil
+	})
 	made.Open = open
-	if err := json.NewEncoder(out).Encode(made); err != nil {
+	if err := reports.Encode(made); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil
 }
 
-// fill carries out the order.
-func (o *order) fill(wasm []byte, limits host.Limits) report {
+// fill carries out the order. ask asks for the code of the skeleton in the folder, and
+// returns when the code is there.
+func (o *order) fill(wasm []byte, limits host.Limits, ask func(codeAsked) error) report {
 	// Fuel and the CPU time of the process bound the description too. The wall clock must
 	// not refuse a module on a busy machine.
 	limits.DescribeTime = max(limits.DescribeTime, wallOf(&limits))
@@ -274,7 +454,23 @@ func (o *order) fill(wasm []byte, limits host.Limits) report {
 		return report{Error: err.Error()}
 	}
 	s.workers = o.Workers
-	err = s.buildInto(moduleKey{o.Digest, o.Tables}, wasm, &limits, o.Folder)
+	s.coder = func(key codeKey, skeleton []byte) (*code, error) {
+		if err := os.WriteFile(filepath.Join(o.Folder, skeletonFile), skeleton, 0o600); err != nil {
+			return nil, fmt.Errorf("leave the rewritten module: %w", err)
+		}
+		if err := ask(codeAsked{key.lines}); err != nil {
+			return nil, err
+		}
+		return s.compile(key, skeleton, filepath.Join(o.Folder, codeFolder))
+	}
+	if o.Skeleton {
+		var c *code
+		if c, err = s.compileNew(codeKey{o.Digest, o.Lines}, wasm, filepath.Join(o.Folder, codeFolder)); err == nil {
+			err = c.close()
+		}
+	} else {
+		err = s.buildInto(moduleKey{o.Digest, o.Tables}, wasm, &limits, o.Folder)
+	}
 	if err = errors.Join(err, s.Close(context.Background())); err == nil {
 		return report{}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -58,13 +59,12 @@ func TestBuildingElsewhere(t *testing.T) {
 			t.Errorf("there: %+v, here: %+v", a, b)
 		}
 	}
-	code, seals := codeFiles(t, there.cacheDir)
-	if len(seals) != 3 || len(code) < 3 {
-		t.Errorf("on disk are %q and %q", code, seals)
+	if d := kept(t, there.cacheDir); len(d.images) != 3 || len(d.codes) != 3 {
+		t.Errorf("on disk are %+v", d)
 	}
 }
 
-// A module's problems come back as they are; nothing is left of it on disk.
+// A module's problems come back as they are; nothing but code is left of it on disk.
 func TestProblemsFromElsewhere(t *testing.T) {
 	b := elsewhere(t, func(c *Config) { c.Limits.DescribeFuel = 1_000_000 })
 	for name, want := range map[string]string{
@@ -75,9 +75,8 @@ func TestProblemsFromElsewhere(t *testing.T) {
 			t.Errorf("%s: %+v, want %s", name, problems, want)
 		}
 	}
-	entries, err := os.ReadDir(b.cacheDir)
-	if err != nil || len(entries) != 0 {
-		t.Errorf("on disk are %v, %v", entries, err)
+	if d := kept(t, b.cacheDir); len(d.images) != 0 || len(d.unfinished) != 0 {
+		t.Errorf("on disk are %+v", d)
 	}
 }
 
@@ -147,16 +146,24 @@ func TestCacheBound(t *testing.T) {
 		}
 		return hostile(t, name)
 	}
-	folders := map[string]string{}
+	folders, codes := map[string]string{}, map[string]string{}
 	for i, name := range names {
 		wasm := module(name)
 		if _, err := b.Describe(t.Context(), digestOf(wasm), wasm, host.Limits{}); err != nil {
 			t.Fatal(err)
 		}
 		folders[name] = b.folder(moduleKey{digestOf(wasm), b.limits.TableEntries})
-		at := time.Unix(int64(1_000_000+i), 0)
-		if err := os.Chtimes(folders[name], at, at); err != nil {
+		l, err := b.lease(t.Context(), moduleKey{digestOf(wasm), b.limits.TableEntries}, wasm, &b.limits)
+		if err != nil {
 			t.Fatal(err)
+		}
+		codes[name] = b.codeFolder(l.module.plan.code())
+		l.release()
+		for j, folder := range []string{folders[name], codes[name]} {
+			at := time.Unix(int64(1_000_000+10*i+j), 0)
+			if err := os.Chtimes(folder, at, at); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	there := func(want ...string) {
@@ -189,6 +196,23 @@ func TestCacheBound(t *testing.T) {
 		t.Fatal(err)
 	}
 	there(names...)
+
+	// An image whose code was removed is made again with it.
+	if err := os.Chtimes(codes["good"], time.Unix(0, 0), time.Unix(0, 0)); err != nil {
+		t.Fatal(err)
+	}
+	again(total - 1)
+	there(names...)
+	if _, err := os.Stat(codes["good"]); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("the oldest code is there: %v", err)
+	}
+	wasm = hostile(t, "good")
+	if _, err := again(total).Describe(t.Context(), digestOf(wasm), wasm, host.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(codes["good"]); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestCompilerThatIsNone(t *testing.T) {

@@ -2,10 +2,10 @@ package sandbox
 
 import (
 	"bytes"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -13,24 +13,41 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// codeFiles lists the files below a folder of compiled code: of machine code,
-// and seals.
-func codeFiles(t *testing.T, folder string) (code, seals []string) {
+// onDisk lists the folders of compiled code.
+type onDisk struct{ images, codes, unfinished []string }
+
+func kept(t *testing.T, folder string) (d onDisk) {
 	t.Helper()
-	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil || entry.IsDir():
-		case entry.Name() == sealName:
-			seals = append(seals, path)
-		case strings.Contains(path, string(filepath.Separator)+"wazero-"): // the others come with it
-			code = append(code, path)
-		}
-		return err
-	})
+	entries, err := os.ReadDir(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return code, seals
+	for _, e := range entries {
+		path := filepath.Join(folder, e.Name())
+		has := func(name string) bool {
+			_, err := os.Stat(filepath.Join(path, name))
+			return err == nil
+		}
+		switch {
+		case has(planFile):
+			d.images = append(d.images, path)
+		case has(skeletonFile):
+			d.codes = append(d.codes, path)
+		default:
+			d.unfinished = append(d.unfinished, path)
+		}
+	}
+	return d
+}
+
+// machineCode returns the file with the machine code in a folder of compiled code.
+func machineCode(t *testing.T, folder string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, codeFolder, "wazero-*", "*"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("files of machine code: %q, %v", files, err)
+	}
+	return files[0]
 }
 
 func TestCompiledCodeOnDisk(t *testing.T) {
@@ -59,6 +76,17 @@ func TestCompiledCodeOnDisk(t *testing.T) {
 		{"truncated", func(t *testing.T, code, _ string) { b := readFile(t, code); writeFile(t, code, b[:len(b)/2]) }, true},
 		{"seal", func(t *testing.T, _, seal string) { flip(3)(t, seal) }, true},
 		{"file added", func(t *testing.T, code, _ string) { writeFile(t, code+"2", []byte("x")) }, true},
+		{"another module", func(t *testing.T, code, seal string) {
+			writeFile(t, filepath.Join(filepath.Dir(seal), skeletonFile), []byte("other"))
+			if err := writeSeal(filepath.Dir(seal)); err != nil {
+				t.Fatal(err)
+			}
+		}, true},
+		{"no code at all", func(t *testing.T, _, seal string) {
+			if err := os.RemoveAll(filepath.Dir(seal)); err != nil {
+				t.Fatal(err)
+			}
+		}, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -83,18 +111,18 @@ func TestCompiledCodeOnDisk(t *testing.T) {
 			if log := run(); log != "" {
 				t.Errorf("first start logs %s", log)
 			}
-			code, seals := codeFiles(t, folder)
-			if len(code) != 1 || len(seals) != 1 {
-				t.Fatalf("on disk are %q and %q", code, seals)
+			there := kept(t, folder)
+			if len(there.codes) != 1 || len(there.images) != 1 || len(there.unfinished) != 0 {
+				t.Fatalf("on disk are %+v", there)
 			}
-			good := readFile(t, code[0])
-			tt.damage(t, code[0], seals[0])
+			code := machineCode(t, there.codes[0])
+			good := readFile(t, code)
+			tt.damage(t, code, filepath.Join(there.codes[0], sealName))
 			if log := run(); strings.Contains(log, "damaged") != tt.warns {
 				t.Errorf("second start logs %q", log)
 			}
-			again, seals := codeFiles(t, folder)
-			if len(again) != 1 || len(seals) != 1 || again[0] != code[0] || len(readFile(t, again[0])) != len(good) {
-				t.Errorf("after it on disk are %q and %q", again, seals)
+			if again := kept(t, folder); !reflect.DeepEqual(again, there) || len(readFile(t, machineCode(t, again.codes[0]))) != len(good) {
+				t.Errorf("after it on disk are %+v", again)
 			}
 			if log := run(); log != "" {
 				t.Errorf("third start logs %s", log)

@@ -48,6 +48,9 @@ func (m *module) initialized(limits *host.Limits, memoryBytes int) (_ *guest, fu
 	if err := g.enterFor(phaseInitialize, g.instantiate); err != nil {
 		return nil, 0, err
 	}
+	if err := g.begin(memoryBytes); err != nil {
+		return nil, 0, err
+	}
 	for _, s := range m.segments {
 		copyPieces(g.linear.Bytes()[s.Offset:][:len(s.Data)], s.Data)
 	}
@@ -75,6 +78,22 @@ func (m *module) initialized(limits *host.Limits, memoryBytes int) (_ *guest, fu
 		return nil, 0, g.describeProblem(&abi.Error{Code: codeOutput, Message: "returned without calling output"})
 	}
 	return made, g.burnt, g.grownTooFar(memoryBytes)
+}
+
+// begin gives the memory its initial size, if that is not part of the code. As for other
+// modules, the limit holds for growth only.
+func (g *making) begin(memoryBytes int) error {
+	pages := g.module.plan.MemoryPages
+	if pages == 0 {
+		return nil
+	}
+	g.linear.SetLimit(max(uint64(memoryBytes), uint64(pages)*wasmPageBytes))
+	_, ok := g.mem.Grow(pages)
+	g.linear.SetLimit(uint64(memoryBytes))
+	if !ok {
+		return invalid(host.Problem{Code: problemInvalid, Message: fmt.Sprintf("the module cannot be instantiated: there is no room for a memory of %d pages", pages)})
+	}
+	return nil
 }
 
 // grownTooFar is the error of a guest that wanted more memory than memoryBytes.

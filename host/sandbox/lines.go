@@ -128,10 +128,5 @@ func (m *module) frames(err error) (frames []frame) {
 	return frames
 }
 
-// withMarks appends the debug sections if the plan asks for them.
-func (p *plan) withMarks(runs []byte) []byte {
-	if !p.Lines {
-		return runs
-	}
-	return slices.Concat(runs, lineMarks)
-}
+// withMarks appends our debug sections to a rewritten module.
+func withMarks(skeleton []byte) []byte { return slices.Concat(skeleton, lineMarks) }

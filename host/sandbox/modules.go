@@ -82,7 +82,7 @@ func (s *Sandbox) leaseFor(ctx context.Context, tenant string, key moduleKey, wa
 	}
 	l := lease{module: m, slot: e}
 	if !there {
-		l.work = uint64(m.size) * loadFuel
+		l.work = uint64(m.loaded) * loadFuel
 	}
 	return l, nil
 }
@@ -210,7 +210,7 @@ func (c *modules) use(key moduleKey) (*slot, *module) {
 		c.byKey[key] = e
 	}
 	if e.users == 0 && e.module != nil {
-		c.bytes -= e.module.size
+		c.count(e.module, -1)
 	}
 	e.users++
 	return e, e.module
@@ -253,7 +253,7 @@ func (c *modules) rest(e *slot) (surplus []*module) {
 	}
 	e.used = c.ticks
 	c.order.MoveToFront(e.place)
-	c.bytes += e.module.size
+	c.count(e.module, 1)
 	for place := c.order.Back(); place != nil && c.bytes > c.budget; {
 		last := place.Value.(*slot)
 		place = place.Prev()
@@ -268,9 +268,18 @@ func (c *modules) rest(e *slot) (surplus []*module) {
 // remove removes a module without users. The caller holds mu.
 func (c *modules) remove(e *slot) *module {
 	c.order.Remove(e.place)
-	c.bytes -= e.module.size
+	c.count(e.module, -1)
 	delete(c.byKey, e.key)
 	return e.module
+}
+
+// count adds a module to those without users, or removes one (by is -1). Code counts once
+// for all of them that run it. The caller holds mu.
+func (c *modules) count(m *module, by int) {
+	c.bytes += by * m.size
+	if m.code.idle += by; m.code.idle == max(0, by) {
+		c.bytes += by * m.code.size
+	}
 }
 
 // age advances the tick count, and closes the modules not used for idle ticks. It returns

@@ -20,13 +20,16 @@ type plan struct {
 	Bytes     int      // of the original
 	Rewritten string   // digest of the rewritten bytes
 
-	Imports     []importName
 	ImportFuncs uint32            // functions that the original imports
 	Names       map[uint32]string // names of exported functions, by their index in the original
 
 	Extism *extism.Plugin `json:",omitempty"` // set for an Extism plugin
 
 	Lines bool `json:",omitempty"` // traps name source lines; see lineMarks
+
+	// MemoryPages is the initial size of the memory, unless the rewritten module declares
+	// the size itself.
+	MemoryPages uint32
 
 	Restorable bool     // there is a snapshot with GlobalValues
 	Fallback   []string // reasons, if not Restorable
@@ -40,19 +43,13 @@ type plan struct {
 	DescribeFuel uint64
 }
 
-// importName is a function that a module imports.
-type importName struct{ Module, Name string }
-
 // newPlan records what is known of a module before it runs.
 func newPlan(wasm []byte, m *wasmbin.Module, r *rewrite.Result) *plan {
 	p := &plan{
-		Digest: digestOf(wasm), Seed: sha256.Sum256(wasm), Bytes: len(wasm), Rewritten: rewrittenDigest(r.Wasm),
+		Digest: digestOf(wasm), Seed: sha256.Sum256(wasm), Bytes: len(wasm), Rewritten: rewrittenDigest(r.Wasm), MemoryPages: r.MemoryPages,
 		Names: map[uint32]string{}, Restorable: r.Restorable, Fallback: r.Fallback, Globals: r.Globals, Stats: r.Stats,
 	}
-	for _, im := range m.Imports {
-		p.Imports = append(p.Imports, importName{im.Module, im.Name})
-		p.ImportFuncs++ // the inspection accepts only functions
-	}
+	p.ImportFuncs = uint32(len(m.Imports)) // the inspection accepts only functions
 	for _, ex := range m.Exports {
 		if ex.Kind == wasmbin.KindFunc {
 			p.Names[ex.Index] = ex.Name
@@ -60,6 +57,9 @@ func newPlan(wasm []byte, m *wasmbin.Module, r *rewrite.Result) *plan {
 	}
 	return p
 }
+
+// code identifies the module's code.
+func (p *plan) code() codeKey { return codeKey{p.Rewritten, p.Lines} }
 
 // breaches lists the limits that the module's image exceeds.
 func (p *plan) breaches(limits host.Limits) (problems []host.Problem) {

@@ -127,6 +127,8 @@ type Sandbox struct {
 	// keeping is held for reading while a goroutine works in the folder of compiled code.
 	keeping  sync.RWMutex
 	modules  modules
+	codes    codes
+	coder    coder // makes code of modules that are built in this process
 	memories *memory.Pool
 	pool     pool
 	given    int // instances and modules freed since memory was last returned, see age
@@ -178,6 +180,10 @@ func New(_ context.Context, c Config) (*Sandbox, error) {
 		compiler: c.Compiler,
 		building: buildqueue.New(runtime.NumCPU()),
 		memories: memory.New(memory.Config{KeepBytes: keepEachCore * runtime.GOMAXPROCS(0)}),
+	}
+	s.coder = s.codeInMemory
+	if s.cacheDir != "" {
+		s.coder = s.codeOnDisk
 	}
 	s.modules.budget = cmp.Or(c.CodeBytes, defaultCodeBytes)
 	s.pool.budget = cmp.Or(c.PoolBytes, defaultPoolBytes)

@@ -14,7 +14,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/cpu"
 
@@ -24,10 +23,8 @@ import (
 
 // The files in the folder of a built module.
 const (
-	planFile   = "plan.json"
-	runsFile   = "runs.wasm"
-	imageFile  = "image"
-	codeFolder = "code"
+	planFile  = "plan.json"
+	imageFile = "image"
 	// sealName is the file that lists the digests of the other files. The compiler's
 	// runtime trusts most of what it reads: it checks only a sum of the machine code, and
 	// allocates by counts from the file. Therefore only sealed files are read.
@@ -37,8 +34,14 @@ const (
 	unfinished = "unfinished-"
 )
 
+// What is in the folder of compiled code, beside the seal.
+const (
+	skeletonFile = "runs.wasm"
+	codeFolder   = "code"
+)
+
 // buildVersion is everything that compiled code depends on in addition to the module.
-var buildVersion = fmt.Sprintf("weft-build-2 %s wazero %s %s %s %+v", rewrite.Version, compilerVersion(), runtime.Version(), runtime.GOARCH, cpu.X86)
+var buildVersion = fmt.Sprintf("weft-build-3 %s wazero %s %s %s %+v", rewrite.Version, compilerVersion(), runtime.Version(), runtime.GOARCH, cpu.X86)
 
 // compilerVersion returns the version of wazero in this program.
 func compilerVersion() string {
@@ -59,14 +62,13 @@ func (s *Sandbox) folder(key moduleKey) string {
 	return filepath.Join(s.cacheDir, hex.EncodeToString(h.Sum(nil)))
 }
 
-// save writes what the server needs into a folder that already contains the compiled
-// code.
-func (m *module) save(folder string, runs []byte) error {
+// save writes what the server needs beside the compiled code into a folder.
+func (m *module) save(folder string) error {
 	p, err := json.Marshal(m.plan)
 	if err != nil {
 		return fmt.Errorf("encode the plan: %w", err)
 	}
-	files := map[string][]byte{planFile: p, runsFile: runs}
+	files := map[string][]byte{planFile: p}
 	if m.snapshot != nil {
 		files[imageFile] = m.snapshot.Encode()
 	}
@@ -90,23 +92,27 @@ func (s *Sandbox) loadBuilt(key moduleKey) *module {
 	s.keeping.RLock()
 	defer s.keeping.RUnlock()
 	m, err := s.open(key, folder)
-	if err == nil {
-		now := time.Now()
-		if err := os.Chtimes(folder, now, now); err != nil { // see trimCache
-			s.log.Debug("the time of compiled code cannot be set", "folder", folder, "error", err)
-		}
-	}
-	if err != nil {
+	switch {
+	case err == nil:
+		s.touch(folder)
+		s.touch(s.codeFolder(m.plan.code()))
+		return m
+	case errors.Is(err, errNoCode): // trimCache has removed the code
+		s.log.Debug("the compiled code of an image is made anew", "digest", key.digest)
+	default:
 		s.log.Warn("compiled code on disk is damaged and made anew", "digest", key.digest, "error", err)
-		if err := os.RemoveAll(folder); err != nil {
-			s.log.Warn("damaged compiled code cannot be removed", "folder", folder, "error", err)
-		}
-		return nil
 	}
-	return m
+	if err := os.RemoveAll(folder); err != nil {
+		s.log.Warn("damaged compiled code cannot be removed", "folder", folder, "error", err)
+	}
+	return nil
 }
 
-// open loads what was built into a sealed folder.
+// open loads what was built into a sealed folder, and its code.
+//
+// # Errors
+//
+// errNoCode if the code is not on disk. Other errors say what is damaged.
 func (s *Sandbox) open(key moduleKey, folder string) (*module, error) {
 	if err := checkSeal(folder); err != nil {
 		return nil, err
@@ -122,11 +128,10 @@ func (s *Sandbox) open(key moduleKey, folder string) (*module, error) {
 	if err := json.Unmarshal(read(planFile), p); err != nil {
 		return nil, fmt.Errorf("the plan: %w", err)
 	}
-	runs := read(runsFile)
-	if p.Digest != key.digest || p.Rewritten != rewrittenDigest(runs) {
+	if p.Digest != key.digest {
 		return nil, errors.New("the plan is that of another module")
 	}
-	m := s.newModule(runs, p)
+	m := s.newModule(p)
 	if p.Restorable {
 		var err error
 		if m.snapshot, err = memory.Decode(read(imageFile), memory.MaxBytes); err != nil {
@@ -135,9 +140,10 @@ func (s *Sandbox) open(key moduleKey, folder string) (*module, error) {
 		if m.snapshot.Hash() != p.ImageHash || len(p.GlobalValues) != len(p.Globals) {
 			return nil, errors.New("the image is not the one that was described")
 		}
-		m.size += m.snapshot.Kept()
+		m.size = m.snapshot.Kept()
+		m.loaded = m.size
 	}
-	if err := m.compile(runs, filepath.Join(folder, codeFolder)); err != nil {
+	if err := m.takeCode(func() (*code, error) { return s.loadCode(p.code()) }); err != nil {
 		return nil, err
 	}
 	return m, nil

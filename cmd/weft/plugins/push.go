@@ -276,7 +276,10 @@ func asked(imports []string) string {
 	}
 	for i, module := range modules {
 		list := strings.Join(functions[module], ", ")
-		if n := len(functions[module]); module != abi.ImportModule && n > mostListed {
+		switch n := len(functions[module]); {
+		case module == abi.ImportModule && n > len(abi.HostCalls):
+			list = "any function, by the interpreter" // which imports them all, whatever the script calls
+		case module != abi.ImportModule && n > mostListed:
 			list = fmt.Sprintf("%d functions", n)
 		}
 		modules[i] = module + " (" + list + ")"

@@ -46,6 +46,10 @@ func (w *rewriter) judge() {
 		return
 	}
 	w.result.Segments = segments
+	if len(w.m.Memories) > 0 {
+		memory := &w.m.Memories[0]
+		w.result.MemoryPages, memory.Min = uint32(memory.Min), 0
+	}
 	for i, active := range w.m.DataActive {
 		if active {
 			w.m.DataSizes[i] = 0

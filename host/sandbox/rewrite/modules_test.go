@@ -111,6 +111,9 @@ func initialize(t *testing.T, m machine, path string, result *Result) {
 	if err != nil {
 		return // it imports a memory, or wants too much
 	}
+	if result.MemoryPages > 0 {
+		guest.Memory().Grow(result.MemoryPages)
+	}
 	for _, s := range result.Segments {
 		guest.Memory().Write(s.Offset, s.Data)
 	}

@@ -15,7 +15,7 @@ var ErrReserved = errors.New("reserved name")
 
 // Version is part of the digest of rewritten bytes. It changes whenever a module would
 // become different bytes.
-const Version = "weft-rewrite-6"
+const Version = "weft-rewrite-7"
 
 // Names in rewritten modules.
 const (
@@ -40,7 +40,7 @@ const (
 type Options struct {
 	TableEntries int    // total that all tables are clamped to; 0: not clamped
 	MemoryPages  uint32 // maximum that the memory is clamped to; 0: not clamped
-	Extract      bool   // extract active data segments (if restorable) and the start function
+	Extract      bool   // extract active data segments and the size of the memory (if restorable), and the start function
 }
 
 // Result is a rewritten module and what a host must know about it.
@@ -51,7 +51,11 @@ type Result struct {
 	HasStart   bool
 	Globals    []Global
 	Segments   []Segment
-	Stats      Stats
+	// MemoryPages is the initial size of the memory if the segments are extracted. The
+	// rewritten module then begins with no memory, so that modules that differ only in
+	// data become the same bytes.
+	MemoryPages uint32
+	Stats       Stats
 
 	imported, functions uint32     // functions of the original
 	exports, names      []funcName // of the original, by its indices

@@ -140,6 +140,11 @@ func (m *machine) start(ctx context.Context, mod api.Module, r *rewrite.Result) 
 	if len(r.Segments) > 0 || r.HasStart {
 		m.notes.extracted++
 	}
+	if r.MemoryPages > 0 {
+		if size, ok := mod.Memory().Grow(r.MemoryPages); !ok || size != 0 {
+			return fmt.Errorf("%w: an extracted memory has %d pages and does not grow by %d", errRewriter, size, r.MemoryPages)
+		}
+	}
 	for i, s := range r.Segments {
 		if !mod.Memory().Write(s.Offset, s.Data) {
 			return fmt.Errorf("%w: extracted segment %d is out of bounds", errRewriter, i)

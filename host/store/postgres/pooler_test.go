@@ -97,7 +97,7 @@ func TestPooler(t *testing.T) {
 	pgbouncer, err := osexec.LookPath("pgbouncer")
 	if err != nil {
 		if pgbouncer = "/usr/sbin/pgbouncer"; !exists(pgbouncer) {
-			t.Skip("there is no pgbouncer on this machine")
+			suite.Missing(t, "there is no pgbouncer: run make postgres")
 		}
 	}
 	database := newDatabase(t)
@@ -126,29 +126,19 @@ func pooled(t *testing.T, pgbouncer, database, mode string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	_, port, _ := net.SplitHostPort(address)
-	if err := l.Close(); err != nil { // the pooler takes the port
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
 	password, _ := u.User.Password()
 	settings := filepath.Join(dir, "pgbouncer.ini")
 	text := fmt.Sprintf(`[databases]
 * = host=%s port=%s
 [pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = %s
-unix_socket_dir =
+listen_addr =
+unix_socket_dir = %s
 auth_type = scram-sha-256
 auth_file = %s/users
 pool_mode = %s
 default_pool_size = 20
-`, u.Hostname(), u.Port(), port, dir, mode)
+`, u.Hostname(), u.Port(), dir, dir, mode)
 	for file, content := range map[string]string{settings: text, filepath.Join(dir, "users"): fmt.Sprintf("%q %q\n", u.User.Username(), password)} {
 		if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
 			t.Fatal(err)
@@ -160,6 +150,9 @@ default_pool_size = 20
 			if err := os.Chmod(at, 0o755); err != nil {
 				t.Fatal(err)
 			}
+		}
+		if err := os.Chmod(dir, 0o777); err != nil { // its socket lies here
+			t.Fatal(err)
 		}
 		args = append([]string{"-u", "postgres"}, args...)
 	}
@@ -180,17 +173,18 @@ default_pool_size = 20
 		<-ended
 	})
 	for {
-		conn, err := net.Dial("tcp", address)
+		conn, err := net.Dial("unix", filepath.Join(dir, ".s.PGSQL.6432"))
 		if err == nil {
 			_ = conn.Close()
 			break
 		}
 		select {
 		case <-ended:
-			t.Skipf("pgbouncer does not run here: %s", log.String())
+			t.Fatalf("pgbouncer ended: %s", log.String())
 		default:
 		}
 	}
-	u.Host = address
+	u.Host = ""
+	u.RawQuery = url.Values{"host": {dir}, "port": {"6432"}}.Encode()
 	return u.String()
 }

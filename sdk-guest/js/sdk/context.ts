@@ -56,7 +56,7 @@ export interface StepPlan {
   single: boolean;
   state?: Schema<any, any>;
   /** Writes the whole state, if its schema declares numbers. */
-  write?: Write;
+  write?: Write | undefined;
 }
 
 type Edit = [op: string, path?: string, value?: unknown];
@@ -141,7 +141,7 @@ export class Context<S = any> {
     const { write, state } = this.#plan;
     if (!write || edit.length < 3) return edit;
     const schema = schemaAt(state!.json, edit[1]!), own = edit[0] === "append" ? schema.items && writer(schema.items) : writer(schema);
-    return own ? [edit[0], edit[1], own(edit[2])] : edit;
+    return own ? [edit[0], edit[1]!, own(edit[2])] : edit;
   }
 
   #read(state: any): any { const read = this.#plan.state?.how.read; return read ? read(state) : state; }

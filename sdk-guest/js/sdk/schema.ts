@@ -169,8 +169,12 @@ function objectSchema(shape: Shape): JSONSchema {
     properties[name] = field.json;
     if (!field.how.optional && field.how.fallback === undefined) required.push(name);
   }
-  return { type: "object", properties, ...(required.length > 0 && { required }) };
+  return { type: "object", properties, ...needing(required) };
 }
+
+/** needing lists the required fields in the order of CBOR's keys, in which the manifests of all languages have them. */
+const needing = (required: string[]) =>
+  required.length > 0 && { required: required.sort((a, b) => a.length - b.length || (a < b ? -1 : 1)) };
 
 function zeroOf(shape: Shape): any {
   const o: any = {};
@@ -258,7 +262,7 @@ export function extended(base: Schema<any, any>, own: Schema<any, any>): Schema<
   const required = [...(base.json.required ?? []), ...(own.json.required ?? [])];
   const first = base.how.read, then = own.how.read;
   return new Schema(
-    { ...own.json, properties: { ...base.json.properties, ...own.json.properties }, ...(required.length > 0 && { required }) },
+    { ...own.json, properties: { ...base.json.properties, ...own.json.properties }, ...needing(required) },
     first || then ? { read: (v) => { if (first) v = first(v); return then ? then(v) : v; } } : {},
   );
 }
