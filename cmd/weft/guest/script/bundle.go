@@ -296,8 +296,16 @@ func (b *bundled) adviseZod(said io.Writer) error {
 	return err
 }
 
+// unresolved matches the bundler's message of a package that it has not found.
+var unresolved = regexp.MustCompile(`^Could not resolve "([^./"][^"]*)"$`)
+
 // say writes messages in the bundler's own format.
 func say(said io.Writer, faults, warnings []api.Message) error {
+	for i := range faults {
+		if name := unresolved.FindStringSubmatch(faults[i].Text); name != nil {
+			faults[i].Notes = []api.Note{{Text: fmt.Sprintf("There is no package %q in node_modules: install it, or import a file of the project as %q.", name[1], "./"+name[1])}}
+		}
+	}
 	text := strings.Join(api.FormatMessages(warnings, api.FormatMessagesOptions{Kind: api.WarningMessage}), "") +
 		strings.Join(api.FormatMessages(faults, api.FormatMessagesOptions{Kind: api.ErrorMessage}), "")
 	if text == "" {
