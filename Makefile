@@ -71,7 +71,7 @@ fuzz: test-plugins ## Run each fuzz target for a while (FUZZTIME=60s)
 # What tests need, with the guests' compilers and all built plugins.
 .PHONY: test-plugins
 test-plugins: toolchain python postgres engine-py build
-	@$(parallel) plugins-go plugins-tinygo plugins-rust
+	@$(parallel) plugins-go plugins-tinygo plugins-rust plugins-ts
 	@ZIG="$$(.ci/python/install guests)/bin/python -m ziglang" $(parallel) plugins-c plugins-zig
 
 .PHONY: check
@@ -83,7 +83,7 @@ build: bin/weft ## Build bin/weft
 
 .PHONY: plugins
 plugins: need-go ## Build every example plugin in every language whose compiler is there
-	@targets=plugins-go
+	@targets='plugins-go plugins-ts'
 	missing() { printf 'weft: no %s, so the %s builds are left out (make toolchain installs it)\n' "$$1" "$$2"; }
 	if command -v tinygo >/dev/null; then targets+=' plugins-tinygo'; else missing TinyGo '*-tinygo.wasm'; fi
 	if [ -z '$(rust_plugins)' ]; then :
@@ -165,8 +165,9 @@ bin/weft: FORCE | need-go
 go_plugins := $(patsubst plugins/%/go.mod,%,$(wildcard plugins/*/go.mod))
 rust_plugins := $(patsubst plugins/%-rust/Cargo.toml,%,$(wildcard plugins/*-rust/Cargo.toml))
 # Folders are listed too: a file that is gone has changed its folder.
-sources := $(shell find plugins sdk-guest \( -name target -o -name testdata -o -name wefttest \) -prune -o \
+sources := $(shell find plugins sdk-guest \( -name target -o -name build -o -name testdata -o -name wefttest \) -prune -o \
 	! -name '*_test.go' ! -name '*.md' -print 2>/dev/null)
+script_plugins := $(patsubst plugins/%-ts/main.ts,%,$(wildcard plugins/*-ts/main.ts))
 sources_of = $(filter $(1) $(1)/%,$(sources))
 
 GO_GUEST = GOOS=wasip1 GOARCH=wasm CGO_ENABLED=0 go build -buildmode=c-shared -trimpath -ldflags='-s -w'
@@ -190,7 +191,7 @@ build/plugins/%.flow.json: plugins/%/flow.json
 	@mkdir -p build/plugins
 	cp $< $@
 
-.PHONY: plugins-go plugins-tinygo plugins-rust plugins-c plugins-zig
+.PHONY: plugins-go plugins-tinygo plugins-rust plugins-ts plugins-c plugins-zig
 plugins-go: $(go_plugins:%=build/plugins/%-go.wasm) $(flows) ## Build the example plugins with Go alone
 	$(call remove_stale,go)
 	@rm -f $(filter-out $(flows),$(wildcard build/plugins/*.flow.json))
@@ -198,6 +199,8 @@ plugins-tinygo: $(go_plugins:%=build/plugins/%-tinygo.wasm) $(flows) ## Build th
 	$(call remove_stale,tinygo)
 plugins-rust: $(rust_plugins:%=build/plugins/%-rust.wasm) ## Build those written in Rust
 	$(call remove_stale,rust)
+plugins-ts: $(script_plugins:%=build/plugins/%-ts.wasm) ## Build those written in TypeScript, with weft alone
+	$(call remove_stale,ts)
 plugins-c: $(patsubst plugins/%,build/plugins/%.wasm,$(wildcard plugins/*-c)) ## Build those written in C (needs zig, or ZIG='python3 -m ziglang')
 	$(call remove_stale,c)
 plugins-zig: $(patsubst plugins/%,build/plugins/%.wasm,$(wildcard plugins/*-zig)) ## Build those written in Zig
@@ -226,6 +229,14 @@ build/plugins/$(1)-rust.wasm: $(call sources_of,plugins/$(1)-rust) $(call source
 	.ci/built $$@ $$^ -- .ci/crate "$$$$cargo" plugins/$(1)-rust $$@
 endef
 $(foreach name,$(rust_plugins),$(eval $(call rust_plugin,$(name))))
+
+# weft is their compiler.
+define script_plugin
+build/plugins/$(1)-ts.wasm: $(call sources_of,plugins/$(1)-ts) $(call sources_of,sdk-guest/js) $(wildcard cmd/weft/guest/script/*.go) | bin/weft
+	@mkdir -p build/plugins
+	.ci/built $$@ $$^ -- bash -c 'bin/weft build "$$$$0" >/dev/null && mv "$$$$0/build/$(1)-ts.wasm" "$$$$1" && rmdir "$$$$0/build"' plugins/$(1)-ts $$@
+endef
+$(foreach name,$(script_plugins),$(eval $(call script_plugin,$(name))))
 
 # A stamp changes when its compiler or the way to call it does, so that all that
 # it built is built anew.

@@ -24,22 +24,28 @@ import (
 var lessons = map[string][]string{
 	"accumulator":    {`"Processed: milk"`, `"Processed: bread"`, `"status":"completed"`},
 	"approval":       {`"approved":true`, `"by":["manager","finance"]`, `"calls":1`},
+	"approval-ts":    {`"approved":true`, `"by":["manager","finance"]`, `"calls":1`},
 	"branch":         {`Branch A complete.`, `Branch B complete.`},
 	"chain":          {`"hops":1000`},
 	"concurrent":     {`["C:q","A:q","B:q"]`},
 	"counter":        {"1\n", `"status":"completed"`},
 	"counter-race":   {`{"count":200}`, `"count":200`},
 	"counter-rust":   {"1\n", `"status":"completed"`},
+	"counter-ts":     {"1\n", `"status":"completed"`},
+	"flaky-ts":       {`"attempts":3`, `"status":"failed"`},
 	"flaky":          {`"attempts":3`, `"status":"failed"`},
 	"greet-c":        {`"hello":"Ada"`, `"greeted":1`},
 	"greet-zig":      {`"hello":"Ada"`, `"greeted":1`},
 	"history":        {`"total_interactions":1`, `"total_interactions":2`},
 	"human":          {`"status":"sent"`, `"result":42`},
+	"human-ts":       {`"status":"sent"`, `"result":42`},
 	"loop":           {`"iterations":5`},
 	"metadata":       {`"output":"Processed: to be or not to be"`, `"token_count":6`},
 	"parent":         {`"children":2`, `"Processed: tea"`},
+	"parent-ts":      {`"children":2`, `"Processed: tea"`},
 	"quiz":           {`"Capital of France?"`, `"feedback":"Correct!"`, `"current_index":1`},
 	"quiz-rust":      {`"Capital of France?"`, `"feedback":"Correct!"`, `"current_index":1`},
+	"quiz-ts":        {`"Capital of France?"`, `"feedback":"Correct!"`, `"current_index":1`},
 	"review":         {`"status":"running"`, `Published: buy tea (1 in all)`},
 	"rescue":         {`recovered: asked to fail`},
 	"shopping-list":  {`Added 'milk' to the shopping list.`, `- bread`},
@@ -48,6 +54,7 @@ var lessons = map[string][]string{
 	"stream":         {`ProgressEvent`, `"done"`, `"type":"StopEvent"`},
 	"wordcount":      {`"words":6`, `[["be",2],["to",2]]`},
 	"wordcount-rust": {`"words":6`, `[["be",2],["to",2]]`},
+	"wordcount-ts":   {"distinct", "lines"},
 }
 
 // notPlayed are the examples whose commands no test runs, with the reason.
@@ -59,6 +66,9 @@ var notPlayed = map[string]string{
 
 	"conversation-rust": "as conversation",
 	"joke-rust":         "as joke",
+	"conversation-ts":   "as conversation",
+	"joke-ts":           "as joke",
+	"fetch-ts":          "as fetch",
 }
 
 // TestLessons runs the commands of each example's README, and the commands of other pages

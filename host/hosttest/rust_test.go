@@ -20,6 +20,9 @@ type move struct {
 	// that refuses the request.
 	want    string
 	refused bool
+	// newLetters reports that the text has characters next to the letters that Go knows. The
+	// engine for TypeScript knows a later version of Unicode, in which some are letters.
+	newLetters bool
 }
 
 // The examples that exist in several languages run on the real server. Each build gives
@@ -27,13 +30,16 @@ type move struct {
 func TestLanguagesAgree(t *testing.T) {
 	moves := slicesOf(countMoves, quizMoves, wordMoves, refusedMoves)
 	first := make([]string, len(moves)) // results of the first build
-	for _, lang := range languages("tinygo", "go", "rust") {
+	for _, lang := range languages("tinygo", "go", "rust", "ts") {
 		t.Run(lang, func(t *testing.T) {
 			p := hosttest.Serve(t, t.TempDir())
 			for _, name := range []string{"counter", "quiz", "wordcount"} {
 				put(t, p, name, hosttest.Plugin(t, name+"-"+lang))
 			}
 			for i, m := range moves {
+				if lang == "ts" && m.newLetters {
+					continue
+				}
 				got := m.make(t, &p.Host, lang)
 				m.check(t, got)
 				if first[i] == "" {
@@ -57,10 +63,7 @@ func slicesOf(parts ...func() []move) (all []move) {
 // and the message, without the language's name.
 func (m move) make(t *testing.T, h *hosttest.Host, lang string) string {
 	t.Helper()
-	name := m.workflow
-	if lang == "rust" {
-		name += "-rust"
-	}
+	name := inLanguage(m.workflow, lang)
 	body := fmt.Sprintf(`{"start_event":%s,"session":%q}`, m.fields, m.session)
 	if m.session == "" {
 		body = fmt.Sprintf(`{"start_event":%s}`, m.fields)
@@ -76,7 +79,7 @@ func (m move) make(t *testing.T, h *hosttest.Host, lang string) string {
 	if r.Status == "completed" {
 		return inOrder(t, string(r.Result.Value.Result))
 	}
-	return fmt.Sprintf("%d %s", status, strings.ReplaceAll(r.Detail+r.Error, m.workflow+"-rust", m.workflow))
+	return fmt.Sprintf("%d %s", status, strings.ReplaceAll(r.Detail+r.Error, name, m.workflow))
 }
 
 func (m move) check(t *testing.T, got string) {
@@ -180,8 +183,7 @@ func wordMoves() (list []move) {
 	}
 	add(text(strings.Repeat("word Wort ", 20_000), 5), `{"lines":1,"words":40000,"distinct":2,"top":[["word",20000],["wort",20000]]}`)
 	// The boundaries of letters in all of Unicode.
-	add(text(letterEdges(), 1_000_000), "")
-	return list
+	return append(list, move{workflow: "wordcount", fields: text(letterEdges(), 1_000_000), newLetters: true})
 }
 
 // ones returns the words with a count of one each.

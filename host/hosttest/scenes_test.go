@@ -2,8 +2,6 @@ package hosttest_test
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -19,7 +17,6 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host/hosttest"
 	"github.com/weftrun/weft/host/hosttest/suite"
-	"github.com/weftrun/weft/host/sandbox"
 )
 
 // act is a run of the scenes plugin and its expected result. testdata/scenes.json lists
@@ -86,12 +83,12 @@ var made = map[abi.Import]string{
 	abi.ImportLog:         "logs",
 }
 
-// Steps written for Go, TinyGo, Rust and Python behave identically: results, errors, streams, and
+// Steps written for Go, TinyGo, Rust, TypeScript and Python behave identically: results, errors, streams, and
 // the waits in records. Every host call has an act.
 func TestScenes(t *testing.T) {
 	p := hosttest.Serve(t, t.TempDir(), scenery(t))
 	builds := map[string][]byte{"scenes": hosttest.BuildPlugin(t, "scenes"), "scenes-tinygo": tinyScenes(t), "scenes-rust": rustScenes(t),
-		"scenes-py": pyScenes(t)}
+		"scenes-ts": tsScenes(t), "scenes-py": pyScenes(t)}
 	acts := acts(t)
 	for name, wasm := range builds {
 		put(t, p, name, wasm)
@@ -107,7 +104,7 @@ func TestScenes(t *testing.T) {
 	for _, s := range acts {
 		t.Run(s.Name, func(t *testing.T) {
 			first := s.play(t, p, "scenes")
-			for _, other := range []string{"scenes-tinygo", "scenes-rust", "scenes-py"} {
+			for _, other := range []string{"scenes-tinygo", "scenes-rust", "scenes-ts", "scenes-py"} {
 				if again := s.play(t, p, other); again != first {
 					t.Errorf("in Go %s\n%s %s", first, other, again)
 				}
@@ -137,7 +134,10 @@ func tinyScenes(t *testing.T) []byte {
 // A Rust plugin's wait and sleep survive kills of the server.
 func TestRustKilledWhileWaiting(t *testing.T) { killedWhileWaiting(t, "scenes-rust", rustScenes(t)) }
 
-// So do those of a Python plugin.
+// So do those of a TypeScript plugin.
+func TestScriptKilledWhileWaiting(t *testing.T) { killedWhileWaiting(t, "scenes-ts", tsScenes(t)) }
+
+// And those of a Python plugin.
 func TestPythonKilledWhileWaiting(t *testing.T) { killedWhileWaiting(t, "scenes-py", pyScenes(t)) }
 
 // killedWhileWaiting kills the server while a step of a plugin waits and sleeps.
@@ -160,53 +160,31 @@ func killedWhileWaiting(t *testing.T, workflow string, wasm []byte) {
 	}
 }
 
+// tsScenes builds the plugin in TypeScript.
+func tsScenes(t *testing.T) []byte { return builtByWeft(t, "testdata/plugins/scenes-ts") }
+
 // pyScenes builds the plugin in Python.
-func pyScenes(t *testing.T) []byte {
+func pyScenes(t *testing.T) []byte { return builtByWeft(t, "testdata/plugins/scenes-py") }
+
+// builtByWeft builds a project in TypeScript or Python, of which it gives the folder below
+// the project's top.
+func builtByWeft(t *testing.T, project string) []byte {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "scenes-py")
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join(hosttest.Root(), "testdata", "plugins", "scenes-py"))); err != nil {
+	dir := filepath.Join(t.TempDir(), filepath.Base(project))
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(hosttest.Root(), filepath.FromSlash(project)))); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command(hosttest.Binary(t), "build", dir).CombinedOutput(); err != nil {
-		if strings.Contains(string(out), "without the engine for Python") {
+	if said, err := exec.Command(hosttest.Binary(t), "build", dir).CombinedOutput(); err != nil {
+		if strings.Contains(string(said), "without the engine for Python") {
 			suite.Missing(t, "needs the engine for Python: make engines build")
 		}
-		t.Fatalf("build scenes-py: %v\n%s", err, out)
+		t.Fatalf("build %s: %v\n%s", project, err, said)
 	}
-	wasm, err := os.ReadFile(filepath.Join(dir, "build", "scenes-py.wasm"))
+	wasm, err := os.ReadFile(filepath.Join(dir, "build", filepath.Base(project)+".wasm"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return wasm
-}
-
-// The manifest of a plugin in Python is that of the same plugin in Go, byte for byte.
-func TestPythonManifest(t *testing.T) {
-	box, err := sandbox.New(t.Context(), sandbox.Config{CacheDir: t.TempDir(), Limits: suite.Limits()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = box.Close(t.Context()) }()
-	manifest := func(wasm []byte) []byte {
-		sum := sha256.Sum256(wasm)
-		d, err := box.Describe(t.Context(), hex.EncodeToString(sum[:]), wasm, suite.Limits())
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := abi.DecodeManifest(d.Manifest)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m.Workflow = "scenes"
-		b, err := m.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
-	}
-	if was, is := manifest(hosttest.BuildPlugin(t, "scenes")), manifest(pyScenes(t)); !bytes.Equal(was, is) {
-		t.Errorf("the manifest in Go\n%s\nin Python\n%s", abi.Diag(was), abi.Diag(is))
-	}
 }
 
 // rustScenes builds the plugin.
@@ -237,7 +215,7 @@ func scenery(t *testing.T) (arg string) {
 	write(t, file, fmt.Sprintf(`{"resources": {"web": {"kind": "http",
 	  "settings": {"base_url": "%s/api/", "networks": ["127.0.0.1"], "allow": [{"url": "%[1]s/api/", "methods": ["POST"]}]},
 	  "grants": [{"tenant": "default", "workflow": "scenes"}, {"tenant": "default", "workflow": "scenes-rust"}, {"tenant": "default", "workflow": "scenes-tinygo"},
-	    {"tenant": "default", "workflow": "scenes-py"}]},
+	    {"tenant": "default", "workflow": "scenes-ts"}, {"tenant": "default", "workflow": "scenes-py"}]},
 	  "shelf": {"kind": "kv", "grants": [{"tenant": "*", "workflow": "*"}]}}}`, service.URL))
 	return "--resources=" + file
 }
@@ -286,7 +264,7 @@ func (s act) play(t *testing.T, p *hosttest.Process, workflow string) string {
 		t.Errorf("%s streams %s, want %s", workflow, stream, begin)
 	}
 	seen = append(seen, end.Status, end.Error, result, stream)
-	return strings.NewReplacer("scenes-rust", "scenes", "scenes-tinygo", "scenes", "scenes-py", "scenes").Replace(strings.Join(seen, "\n"))
+	return strings.NewReplacer("scenes-rust", "scenes", "scenes-tinygo", "scenes", "scenes-ts", "scenes", "scenes-py", "scenes").Replace(strings.Join(seen, "\n"))
 }
 
 // stream returns the expected beginning of the stream.

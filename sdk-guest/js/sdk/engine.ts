@@ -11,6 +11,7 @@ export interface Engine {
   readonly version: 1;
   describe: () => unknown;
   step: (input: [step: string, trigger: any, run: any[], config?: any]) => unknown;
+  give?: (result: any) => unknown;
   warm?: () => void;
   WeftError?: unknown;
   readonly inStep: boolean;
@@ -41,6 +42,7 @@ export interface Engine {
   digest(algorithm: Hash, data: Uint8Array): Uint8Array;
   hmac(algorithm: Hash, key: Uint8Array, data: Uint8Array): Uint8Array;
   randomFill(bytes: Uint8Array): void;
+  className(object: object): string;
 }
 
 /** The engine; undefined in a process that only tests functions, such as Node's. */
@@ -50,5 +52,8 @@ if (engine && engine.version !== 1) {
   throw new Error("the SDK of this project does not fit this weft: run 'weft sdk update'");
 }
 
-/** float marks a number of type "number", which is a float even if it is whole. */
-export const float = (n: number): any => (engine ? engine.float(n) : n);
+/**
+ * Marks a number that leaves the step as a float even if it is whole, as a float64 of Go does: `result(float(2))`.
+ * Fields of the schema t.number() are floats without it.
+ */
+export const float = (n: number): number => (engine ? engine.float(n) : n);

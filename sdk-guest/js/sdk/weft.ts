@@ -10,7 +10,7 @@
  */
 import "./globals";
 
-export type { Value } from "./engine";
+export { float, type Value } from "./engine";
 export type { Duration } from "./duration";
 export { WeftError, codeOf, type ErrorOptions } from "./errors";
 export { t, Schema, type Infer, type JSONSchema } from "./schema";
