@@ -194,12 +194,13 @@ export function workflow<S = any>(name: string, options: WorkflowOptions<S>, ste
   if (faults.length > 0) throw misuse(`workflow ${quote(name)}: ${faults.length === 1 ? faults[0] : faults.length + " faults:\n- " + [...new Set(faults)].join("\n- ")}`);
   if (engine) {
     engine.describe = () => manifest(name, options, [...byName.values()], types);
+    const plans: { [step: string]: Declared } = Object.assign(Object.create(null), Object.fromEntries(byName));
     engine.warm = () => {
       for (const et of types.values()) warm(et.decl.schema);
       if (options.state) warm(options.state.schema);
     };
     engine.step = (input) => {
-      const s = byName.get(input[0]);
+      const s = plans[input[0]];
       if (!s) throw misuse(`the workflow ${quote(name)} has no step ${quote(input[0])}`);
       running = s;
       return s.run(new Context(s, input), s.mode === "one" ? fromWire(input[1], s.accepts[0]) : take(s, input[1]));
@@ -255,7 +256,8 @@ function one(s: Declared, ev: any, types: Type[], shown: string): any {
   if (!isEvent(ev)) {
     throw misuse(`step ${quote(s.name)} returns ${show(ev)}, not an event: make events by their types, such as Ask({ ... }), and results by result(value)`);
   }
-  for (const et of types) if (et.type === ev[typeOf]) return wire(ev);
+  const type = ev[typeOf];
+  for (let i = 0; i < types.length; i++) if (types[i]!.type === type) return wire(ev);
   throw misuse(`step ${quote(s.name)} returns ${shown}, which is not declared: add it to the step's emits`);
 }
 
