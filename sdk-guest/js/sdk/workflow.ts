@@ -163,6 +163,9 @@ export interface Workflow { readonly name: string }
 let defined: string | undefined;
 let running: Declared; // the step of this invocation
 
+/** forget lets the tests of a project replace its workflow. */
+export function forget(): void { defined = undefined; }
+
 /** Declares the module's workflow. Call it once, at the top level: `export default workflow(...)`. */
 export function workflow<S = any>(name: string, options: WorkflowOptions<S>, steps: NoInfer<Step<S>>[]): Workflow {
   if (defined !== undefined) {
