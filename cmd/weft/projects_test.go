@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -45,7 +44,7 @@ func TestProjects(t *testing.T) {
 				needPython(t)
 			}
 			templates := scaffold.Templates
-			if !suite.Soak() {
+			if !suite.Soak() && language != "ts" { // weft builds these in a second
 				templates = templates[:1] // each takes seconds of a compiler
 			}
 			for _, template := range templates {
@@ -216,13 +215,19 @@ func (p *projects) spawn(t *testing.T, dir string, args ...string) *spokenLines 
 	t.Helper()
 	s := &spokenLines{cmd: exec.Command(p.weft, args...), lines: make(chan string, 1000)}
 	s.cmd.Dir, s.cmd.Env = dir, p.env
-	out, in := io.Pipe()
+	out, in, err := os.Pipe() // of the system: it ends when the program ends, whoever waits for it
+	if err != nil {
+		t.Fatal(err)
+	}
 	s.cmd.Stdout, s.cmd.Stderr = in, in
-	if err := s.cmd.Start(); err != nil {
+	err = s.cmd.Start()
+	_ = in.Close()
+	if err != nil {
 		t.Fatal(err)
 	}
 	go func() {
 		defer close(s.lines)
+		defer func() { _ = out.Close() }()
 		for scan := bufio.NewScanner(out); scan.Scan(); {
 			s.lines <- scan.Text()
 		}
@@ -232,7 +237,6 @@ func (p *projects) spawn(t *testing.T, dir string, args ...string) *spokenLines 
 			_ = s.cmd.Process.Signal(os.Interrupt)
 			_ = s.cmd.Wait()
 		}
-		_ = in.Close()
 	})
 	return s
 }
@@ -309,6 +313,134 @@ func TestDev(t *testing.T) {
 			t.Errorf("it has not said %q:\n%s", want, said)
 		}
 	}
+}
+
+// TestDevScript changes a project in TypeScript or JavaScript under 'weft dev', on a machine
+// with weft alone: a good version, one that does not parse, one that throws, and a good one
+// again.
+func TestDevScript(t *testing.T) {
+	p := newProjects(t)
+	p.env = []string{"PATH=", "HOME=" + t.TempDir()}
+	for _, language := range []string{"ts", "js"} {
+		t.Run(language, func(t *testing.T) {
+			name := "dev-" + language
+			dir := filepath.Join(t.TempDir(), name)
+			p.run(t, p.root, p.weft, "new", dir, "--lang", language)
+			file := filepath.Join(dir, "main."+language)
+			good, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			const line = "`Hello, ${ev.name}!`"
+			before, after, found := strings.Cut(string(good), line)
+			if !found {
+				t.Fatal("the template is another one")
+			}
+			change := func(to string) {
+				t.Helper()
+				if err := os.WriteFile(file, []byte(before+to+after), 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
+			at := strings.Count(before, "\n") + 1
+			dev := p.spawn(t, dir, "dev", "--addr", "127.0.0.1:0", "name=Grace")
+			dev.wait(t, `^result "Hello, Grace!" \(`)
+			dev.wait(t, `^watching for changes$`)
+
+			change("`Hello, ${")
+			dev.wait(t, `^main\.`+language+` has changed$`)
+			dev.wait(t, fmt.Sprintf(`^    main\.%s:%d:\d+:$`, language, at))
+			dev.wait(t, `^error: `+name+`: it does not compile; what the compiler says is above$`)
+			dev.wait(t, `^version 1 is served on$`)
+
+			change("null.name")
+			dev.wait(t, fmt.Sprintf(`^failed: TypeError: cannot read property 'name' of null \(main\.%s:%d:\d+\)`, language, at))
+
+			change("`Good day, ${ev.name}!`")
+			dev.wait(t, `^result "Good day, Grace!" \(`)
+			if err := dev.cmd.Process.Signal(os.Interrupt); err != nil {
+				t.Fatal(err)
+			}
+			dev.wait(t, `^stopped$`)
+			if err := dev.cmd.Wait(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestScriptTests runs 'weft test' in a project with tests that fail in several ways, and
+// without cases.
+func TestScriptTests(t *testing.T) {
+	p := newProjects(t)
+	p.env = []string{"PATH=", "HOME=" + t.TempDir()}
+	dir := filepath.Join(t.TempDir(), "tested")
+	p.run(t, p.root, p.weft, "new", dir, "--lang", "ts")
+	if err := os.Mkdir(filepath.Join(dir, "lib"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"lib/helper.ts": "export function nameOf(of: any) {\n  return of.name.toUpperCase();\n}\n",
+		"lib/helper.test.ts": `import { describe, expect, it } from "weft/test";
+import { nameOf } from "./helper";
+
+describe("nameOf", () => {
+  it("shouts", () => expect(nameOf({ name: "ada" })).toBe("ADA"));
+  it("fails", () => { nameOf({}); });
+  it("is expected to fail", () => expect(() => nameOf({})).toThrow(TypeError));
+});
+`,
+		"main.test.js": `import "./main";
+import { expect, session, test } from "weft/test";
+
+test("a number", () => {
+  expect(1 + 1).toBe(3);
+});
+test("a promise", async () => {
+  await expect(Promise.resolve(1)).rejects.toThrow("x");
+});
+test("runs", async () => {
+  const mine = session();
+  expect(await mine.run({ name: "Ada" })).toEqual("Hello, Ada!");
+});
+test("a run that is refused", async () => {
+  await session().run({});
+});
+`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	test := func(want string, args ...string) {
+		t.Helper()
+		cmd := exec.Command(p.weft, append([]string{"test", "--timeout", suite.Hang.String()}, args...)...)
+		cmd.Dir, cmd.Env = dir, p.env
+		out, err := cmd.CombinedOutput()
+		if (err == nil) != strings.HasSuffix(want, "passed\n") {
+			t.Error(err)
+		}
+		if got := changing.ReplaceAllString(string(out), "TIME"); got != want {
+			t.Errorf("%q says\n%s\nwant\n%s", args, got, want)
+		}
+	}
+	test("ok    nameOf shouts (TIME)\nok    runs (TIME)\n2 tests passed\n", "--run", "nameOf shouts|^runs")
+	if err := os.Remove(filepath.Join(dir, "cases.json")); err != nil {
+		t.Fatal(err)
+	}
+	test(`ok    nameOf shouts (TIME)
+FAIL  nameOf fails (TIME)
+  TypeError: cannot read property 'toUpperCase' of undefined (lib/helper.ts:2:10)
+ok    nameOf is expected to fail (TIME)
+FAIL  a number (TIME)
+  Expected: toBe(3), have 2 (main.test.js:5:17)
+FAIL  a promise (TIME)
+  Expected: a rejected promise, have 1 (main.test.js:8:44)
+ok    runs (TIME)
+FAIL  a run that is refused (TIME)
+  run "tested": start_event.name: is required (main.test.js:15:19)
+weft: 4 failed, of 7 tests
+`)
 }
 
 // TestDevFlow changes a flow under 'weft dev': to an invalid flow, and to a flow that
