@@ -19,7 +19,7 @@ test('the root address leads to the runs, and a start by the form to its run', a
   await page.getByRole('button', { name: 'Start wordcount' }).click()
   await expect(page).toHaveURL(new RegExp(`/console/runs/${id}$`))
   await expect(page.getByRole('heading', { level: 1 })).toBeFocused()
-  await expect(page.getByRole('status')).toContainText('completed')
+  await expect(page.locator('[data-phase]')).toContainText('completed')
 
   // The page shows what the API says.
   const record = await (await page.request.get(`/handlers/${id}`)).json()
@@ -64,7 +64,7 @@ test('approval is played by the keyboard alone', async ({ page, axe }) => {
   await expect(page.getByLabel('item')).toBeFocused()
   await page.keyboard.type('laptop')
   await page.keyboard.press('Enter')
-  await expect(page.getByRole('status')).toContainText('waiting')
+  await expect(page.locator('[data-phase]')).toContainText('waiting')
   await expect(page.getByRole('heading', { level: 1 })).toBeFocused()
 
   await page.keyboard.press('g')
@@ -86,7 +86,7 @@ test('approval is played by the keyboard alone', async ({ page, axe }) => {
   }
   await page.getByRole('status').getByRole('link').focus()
   await page.keyboard.press('Enter')
-  await expect(page.getByRole('status')).toContainText('completed')
+  await expect(page.locator('[data-phase]')).toContainText('completed')
   await expect(page.locator('[data-result]')).toContainText('finance')
   await shot(page, 'approval', scheme())
 })
