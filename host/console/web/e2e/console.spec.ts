@@ -36,6 +36,38 @@ test('the root address leads to the runs, and a start by the form to its run', a
   await expect(page.getByRole('link', { name: id })).toBeVisible()
 })
 
+test('a run is stepped through, with the exact state at every entry', async ({ page, axe, request }) => {
+  const id = `steps-${scheme()}`
+  expect((await request.post('/workflows/approval/run-nowait', { data: { handler_id: id, start_event: { item: 'chair' } } })).ok()).toBe(true)
+  for (const role of ['manager', 'finance']) {
+    await expect.poll(async () => JSON.stringify((await (await request.get(`/handlers/${id}`)).json()).waiting_for ?? '')).toContain(role)
+    expect((await request.post(`/events/${id}`, { data: { event: { type: 'HumanResponseEvent', value: { role, approved: true } } } })).ok()).toBe(true)
+  }
+  await expect.poll(async () => (await (await request.get(`/handlers/${id}`)).json()).status).toBe('completed')
+  const { entries } = await (await request.get(`/handlers/${id}/journal?limit=500`)).json()
+  await page.goto(`/console/runs/${id}`)
+  const at = page.locator('[data-at]'), state = page.locator('[data-state-at]')
+  await expect(at).toHaveText(`${entries.length} of ${entries.length}`)
+  // At the end it is the state that the API has.
+  expect(JSON.parse(await state.innerText())).toEqual(await (await request.get(`/sessions/${id}/state`)).json())
+  const states: Record<string, unknown> = {}, expected: unknown[] = []
+  for (const e of entries) {
+    for (const x of e.edits ?? []) { if ('new' in x) states[x.path] = x.new; else delete states[x.path] } // its paths have one part
+    expected.push(structuredClone(states))
+  }
+  expect(new Set(expected.map((s) => JSON.stringify(s))).size).toBeGreaterThan(1)
+  for (let i = entries.length - 1; i > 0; i--) {
+    expect(JSON.parse(await state.innerText())).toEqual(expected[i])
+    await page.keyboard.press('[')
+    await expect(at).toHaveText(`${i} of ${entries.length}`)
+  }
+  expect(JSON.parse(await state.innerText())).toEqual(expected[0])
+  await page.keyboard.press(']')
+  await expect(at).toHaveAttribute('data-at', String(entries[1].seq))
+  await shot(page, 'journal', scheme())
+  await axe()
+})
+
 test('a form shows why the server refuses it', async ({ page, allowed, request }) => {
   allowed.push(/status of 409/) // the refusal is in the browser's log
   const id = `taken-${scheme()}`
