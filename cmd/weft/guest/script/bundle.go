@@ -280,7 +280,7 @@ func bundleWith(dir, entry string, modules []string, said io.Writer) (*bundled, 
 	return b, nil
 }
 
-// adviseZod says how a bundle loses zod's languages, if they are more than half of it.
+// adviseZod says how a bundle loses zod's languages, if they are more than a quarter of it.
 func (b *bundled) adviseZod(said io.Writer) error {
 	languages := 0
 	for name, size := range b.inputs {
@@ -288,7 +288,7 @@ func (b *bundled) adviseZod(said io.Writer) error {
 			languages += size
 		}
 	}
-	if languages*2 <= len(b.source) || len(b.usesZod) == 0 {
+	if languages*4 <= len(b.source) || len(b.usesZod) == 0 {
 		return nil
 	}
 	_, err := fmt.Fprintf(said, "warning: %d of the bundle's %d bytes are zod's messages in other languages: write import * as z from \"zod\" in %s, which leaves them out\n",
