@@ -70,7 +70,7 @@ fuzz: test-plugins ## Run each fuzz target for a while (FUZZTIME=60s)
 
 # What tests need, with the guests' compilers and all built plugins.
 .PHONY: test-plugins
-test-plugins: toolchain python postgres console-tools engine-py build
+test-plugins: toolchain python node postgres console-tools engine-py build
 	@$(parallel) plugins-go plugins-tinygo plugins-rust plugins-ts
 	@ZIG="$$(.ci/python/install guests)/bin/python -m ziglang" $(parallel) plugins-c plugins-zig
 
@@ -126,6 +126,10 @@ postgres: ## Install a PostgreSQL server for tests (Debian; root or sudo), once;
 .PHONY: python
 python: ## Install the Python packages that tests use, once, outside the checkout (needs PyPI)
 	@.ci/python/install >/dev/null
+
+.PHONY: node
+node: ## Install the npm packages that tests use, once, outside the checkout (needs npm's registry; Debian's Node if there is none)
+	@.ci/node/install >/dev/null
 
 .PHONY: engines
 engines: engine-py ## Build the engines for JavaScript (checked in) and Python (kept outside the checkout) from their pinned sources
