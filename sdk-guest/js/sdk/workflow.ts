@@ -10,12 +10,16 @@ type Type = EventType<any, any, any>;
 
 /** One of several event types; see {@link anyOf}. */
 export class AnyOf<L extends readonly Emitted[] = readonly any[]> {
+  /** @internal Types only: without it an All is an AnyOf. */
+  declare readonly _any: true;
   /** @internal */
   constructor(readonly types: L) {}
 }
 
 /** One event of each type; see {@link all}. */
 export class All<L extends readonly Type[] = readonly any[]> {
+  /** @internal Types only. */
+  declare readonly _all: true;
   /** @internal */
   constructor(readonly types: L) {}
 }
@@ -162,6 +166,9 @@ export interface Workflow { readonly name: string }
 
 let defined: string | undefined;
 let running: Declared; // the step of this invocation
+
+/** forget lets the tests of a project replace its workflow. */
+export function forget(): void { defined = undefined; }
 
 /** Declares the module's workflow. Call it once, at the top level: `export default workflow(...)`. */
 export function workflow<S = any>(name: string, options: WorkflowOptions<S>, steps: NoInfer<Step<S>>[]): Workflow {

@@ -118,7 +118,7 @@ func TestGlobals(t *testing.T) {
 		{`AbortSignal.timeout(1)`, "abort"}, {`new EventTarget()`, "abort"}, {`new Event("x")`, "abort"}, {`new CustomEvent("x")`, "abort"}, {`1`, ""},
 	} {
 		var said bytes.Buffer
-		b, err := bundle(folder(t, map[string]string{"main.js": strings.Replace(hello, "shout(text)", tt.uses, 1), "greeting.txt": "", "src/shout.ts": "export const shout = 1;"}), "main.js", &said)
+		b, err := bundle(folder(t, map[string]string{"main.js": strings.Replace(hello, "shout(text)", tt.uses, 1), "greeting.txt": "", "src/shout.ts": "export const shout = 1;"}), `import "./main.js";`, &said)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, &said)
 		}
