@@ -75,6 +75,7 @@ var commandsOf = map[string]string{
 	"docs/guides/":               "the plugins are a reader's own; testdata/script/push.txtar and migrate.txtar",
 	"docs/operations.md":         "they take a server's data, days of it, or root; testdata/script/keys.txtar, data.txtar, migrate.txtar, runs.txtar",
 	"docs/security.md":           "testdata/script/keys.txtar",
+	"docs/console.md":            "TestConsoleIsBuilt of host/hosttest builds it",
 	"docs/postgres.md":           "they take an operator's PostgreSQL; TestServerOnPostgres of host/hosttest starts a server on one",
 	"docs/performance.md":        "minutes of benchmarks; testdata/script/bench.txtar",
 	"sdk-guest/go/README.md":     "the plugin is compiled by TestBlocksInPages",
