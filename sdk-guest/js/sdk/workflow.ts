@@ -10,12 +10,16 @@ type Type = EventType<any, any, any>;
 
 /** One of several event types; see {@link anyOf}. */
 export class AnyOf<L extends readonly Emitted[] = readonly any[]> {
+  /** @internal Types only: without it an All is an AnyOf. */
+  declare readonly _any: true;
   /** @internal */
   constructor(readonly types: L) {}
 }
 
 /** One event of each type; see {@link all}. */
 export class All<L extends readonly Type[] = readonly any[]> {
+  /** @internal Types only. */
+  declare readonly _all: true;
   /** @internal */
   constructor(readonly types: L) {}
 }
