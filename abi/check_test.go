@@ -272,7 +272,7 @@ func TestStatusTable(t *testing.T) {
 	}
 	cddl := string(readFile(t, "abi.cddl"))
 	at := 0
-	for _, code := range strings.Fields(table.String()) {
+	for code := range strings.FieldsSeq(table.String()) {
 		i := strings.Index(cddl[at:], " "+code)
 		if i < 0 {
 			t.Fatalf("%s is not in its place in abi.cddl", code)

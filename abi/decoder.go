@@ -392,4 +392,6 @@ func (d *decoder) number(field string) Raw {
 }
 
 // ptr returns the address of a copy.
-func ptr[T any](v T) *T { return &v }
+//
+//go:fix inline
+func ptr[T any](v T) *T { return new(v) }

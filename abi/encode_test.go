@@ -36,7 +36,7 @@ func TestEncodersKeepTheRules(t *testing.T) {
 	cyclic.Not = cyclic
 	deep := abi.Condition{Never: true}
 	for range abi.MaxMessageDepth {
-		deep = abi.Condition{Not: ptr(deep)}
+		deep = abi.Condition{Not: new(deep)}
 	}
 	for _, c := range []struct {
 		message encodable

@@ -59,14 +59,14 @@ var fullManifest = abi.Manifest{
 			Retry: &abi.RetryPolicy{
 				When: &abi.Condition{Codes: []string{"flaky"}},
 				Wait: &abi.WaitRule{Fixed: ptr(10 * time.Millisecond)},
-				Stop: &abi.StopRule{Attempts: ptr(uint64(3))},
+				Stop: &abi.StopRule{Attempts: new(uint64(3))},
 			},
 			Waits: []string{"AnswerEvent"}, AcceptSubtypes: true, Atomic: true, Description: "does the work",
 		},
 		{Name: "finalize", Accepts: []abi.Slot{{Kind: abi.SlotList, Types: []string{"ProcessedEvent"}, Take: 2}}, Emits: []abi.Emit{emits("DoneEvent")}},
 		{
 			Name: "recover", Accepts: []abi.Slot{one("StepFailedEvent")}, Emits: []abi.Emit{emits("DoneEvent")},
-			Catches: []string{"process_item", "cancelled", "timeout"}, MaxRecoveries: ptr(uint64(1)),
+			Catches: []string{"process_item", "cancelled", "timeout"}, MaxRecoveries: new(uint64(1)),
 		},
 	},
 }
@@ -98,7 +98,7 @@ var manifestVectors = []vector{
 		m.Steps = append(m.Steps, abi.StepDecl{Name: "single", Accepts: []abi.Slot{one("AEvent")}, Workers: 1})
 	})},
 	{"manifest-catches-all", manifestWith(func(m *abi.Manifest) {
-		m.Steps[0].CatchesAll, m.Steps[0].MaxRecoveries = true, ptr(uint64(0))
+		m.Steps[0].CatchesAll, m.Steps[0].MaxRecoveries = true, new(uint64(0))
 	})},
 	{"manifest-catches", manifestWith(func(m *abi.Manifest) { m.Steps[0].Catches = []string{"work", "cancelled"} })},
 	{"manifest-retry-empty", retrying(abi.RetryPolicy{})},
@@ -106,8 +106,8 @@ var manifestVectors = []vector{
 	{"manifest-retry-never", retrying(abi.RetryPolicy{When: &abi.Condition{Never: true}})},
 	{"manifest-retry-conditions", retrying(abi.RetryPolicy{When: &abi.Condition{Any: []abi.Condition{
 		{Codes: []string{"flaky", "timeout"}},
-		{Message: ptr("connection refused")},
-		{All: []abi.Condition{{Not: &abi.Condition{Codes: []string{"invalid"}}}, {Message: ptr("")}}},
+		{Message: new("connection refused")},
+		{All: []abi.Condition{{Not: &abi.Condition{Codes: []string{"invalid"}}}, {Message: new("")}}},
 	}}})},
 	{"manifest-retry-incrementing", retrying(abi.RetryPolicy{
 		Wait: &abi.WaitRule{Incrementing: &[3]time.Duration{time.Second, 2 * time.Second, time.Minute}},
@@ -124,7 +124,7 @@ var manifestVectors = []vector{
 		{Sum: []abi.WaitRule{{Fixed: ptr(time.Second)}, {Random: &[2]time.Duration{time.Second, time.Second}}}},
 	}}})},
 	{"manifest-retry-stops", retrying(abi.RetryPolicy{Stop: &abi.StopRule{Any: []abi.StopRule{
-		{Attempts: ptr(uint64(100))},
+		{Attempts: new(uint64(100))},
 		{All: []abi.StopRule{{Delay: ptr(time.Hour)}, {Never: true}}},
 	}}})},
 }

@@ -198,9 +198,10 @@ func (a *archive) set(name, text string) {
 }
 
 func (a *archive) String() string {
-	out := a.comment
+	var out strings.Builder
+	out.WriteString(a.comment)
 	for _, f := range a.files {
-		out += "-- " + f.name + " --\n" + f.text
+		out.WriteString("-- " + f.name + " --\n" + f.text)
 	}
-	return out
+	return out.String()
 }

@@ -82,35 +82,36 @@ func showCommand(c Command) string {
 		return fmt.Sprintf("%s %d %s%s%s", c.HandlerID, ev.Seq, ev.QualifiedName(), showRaw(ev.Body), marks)
 	case RunChanged:
 		r := c.Run
-		out := fmt.Sprintf("run %s %s steps=%d", r.RunID, r.Status, r.Steps)
+		var out strings.Builder
+		out.WriteString(fmt.Sprintf("run %s %s steps=%d", r.RunID, r.Status, r.Steps))
 		if r.Error != "" || r.ErrorCode != "" {
-			out += fmt.Sprintf(" %s %q", r.ErrorCode, r.Error)
+			out.WriteString(fmt.Sprintf(" %s %q", r.ErrorCode, r.Error))
 		}
 		if r.Result != nil {
-			out += fmt.Sprintf(" result=%d", r.Result.Seq)
+			out.WriteString(fmt.Sprintf(" result=%d", r.Result.Seq))
 		}
 		for _, w := range r.WaitingFor {
 			switch {
 			case w.Child != "":
-				out += fmt.Sprintf(" waits=%s:child %s:%s", w.Step, w.Child, time.Duration(w.Since))
+				out.WriteString(fmt.Sprintf(" waits=%s:child %s:%s", w.Step, w.Child, time.Duration(w.Since)))
 			case w.Resource != "":
-				out += fmt.Sprintf(" waits=%s:resource %s:%s", w.Step, w.Resource, time.Duration(w.Since))
+				out.WriteString(fmt.Sprintf(" waits=%s:resource %s:%s", w.Step, w.Resource, time.Duration(w.Since)))
 			case w.Until != 0:
-				out += fmt.Sprintf(" waits=%s:until %s:%s", w.Step, time.Duration(w.Until), time.Duration(w.Since))
+				out.WriteString(fmt.Sprintf(" waits=%s:until %s:%s", w.Step, time.Duration(w.Until), time.Duration(w.Since)))
 			default:
-				out += fmt.Sprintf(" waits=%s:%s:%s:%s%s", w.Step+w.Reason, w.Type, w.WaiterID, time.Duration(w.Since), where(w.Requirements))
+				out.WriteString(fmt.Sprintf(" waits=%s:%s:%s:%s%s", w.Step+w.Reason, w.Type, w.WaiterID, time.Duration(w.Since), where(w.Requirements)))
 			}
 		}
 		for _, k := range r.Kept {
-			out += fmt.Sprintf(" keeps=%s:%s", k.Type, k.Step)
+			out.WriteString(fmt.Sprintf(" keeps=%s:%s", k.Type, k.Step))
 		}
 		if r.Paused {
-			out += " paused"
+			out.WriteString(" paused")
 		}
 		if r.Blocked != nil {
-			out += " blocked=" + r.Blocked.Code
+			out.WriteString(" blocked=" + r.Blocked.Code)
 		}
-		return out
+		return out.String()
 	case Mail:
 		return "mail to " + c.To
 	case CallOut:

@@ -208,11 +208,12 @@ func (r *descriptionReader) schema(place []string) *jsonschema.Schema {
 	if found, _ := r.at(place[:len(place)-1]...); found[place[len(place)-1]] == nil {
 		return nil
 	}
-	pointer := "#"
+	var pointer strings.Builder
+	pointer.WriteString("#")
 	for _, name := range place {
-		pointer += "/" + url.PathEscape(strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
+		pointer.WriteString("/" + url.PathEscape(strings.NewReplacer("~", "~0", "/", "~1").Replace(name)))
 	}
-	s, err := r.compiler.Compile(documentURL + pointer)
+	s, err := r.compiler.Compile(documentURL + pointer.String())
 	if err != nil && r.err == nil {
 		r.err = err
 	}

@@ -96,7 +96,7 @@ func TestScenes(t *testing.T) {
 			if !slices.ContainsFunc(acts, func(s act) bool { return s.Name == made[im] }) {
 				t.Errorf("no act makes the call %s: add one, and to the scenes of each language", im)
 			}
-			if !bytes.Contains(wasm, []byte(fmt.Sprintf("weft:v1%c%s", len(im), im))) {
+			if !bytes.Contains(wasm, fmt.Appendf(nil, "weft:v1%c%s", len(im), im)) {
 				t.Errorf("%s does not import %s", name, im)
 			}
 		}
@@ -269,13 +269,13 @@ func (s act) play(t *testing.T, p *hosttest.Process, workflow string) string {
 
 // stream returns the expected beginning of the stream.
 func (s act) stream() string {
-	text := ""
+	var text strings.Builder
 	for _, e := range s.Stream {
-		if text += e.Type + " "; e.Value != nil {
-			text += string(e.Value) + " "
+		if text.WriteString(e.Type + " "); e.Value != nil {
+			text.WriteString(string(e.Value) + " ")
 		}
 	}
-	return text
+	return text.String()
 }
 
 // send posts an event, or cancels, when the run waits for something. It returns the

@@ -152,11 +152,11 @@ func TestSessionPages(t *testing.T) {
 			}
 			cursor = *page.Next
 		}
-		want := ""
+		var want strings.Builder
 		for n := count; n > 0; n-- {
-			want += fmt.Sprint("s", n)
+			want.WriteString(fmt.Sprint("s", n))
 		}
-		if names != want {
+		if names != want.String() {
 			t.Errorf("%d sessions: %s", count, names)
 		}
 	}

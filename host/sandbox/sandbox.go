@@ -28,6 +28,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -344,11 +345,12 @@ func asStored(digest string, err error) error {
 	if !errors.As(err, &e) || e.Code != host.CodeInvalidPlugin {
 		return err
 	}
-	text := e.Message
+	var text strings.Builder
+	text.WriteString(e.Message)
 	for _, p := range e.Problems {
-		text += "; " + p.Message
+		text.WriteString("; " + p.Message)
 	}
-	return host.Errorf(host.CodeInternal, "module %s does not load any more: %s", digest, text)
+	return host.Errorf(host.CodeInternal, "module %s does not load any more: %s", digest, text.String())
 }
 
 // invalid is the error of a module with the given problems.

@@ -238,14 +238,15 @@ func absent(want, have []Event) []string {
 		if found {
 			continue
 		}
-		text := fmt.Sprintf("stream: event %d, %s, did not occur%s; the stream was", i+1, w.Text(), after(i))
+		var text strings.Builder
+		text.WriteString(fmt.Sprintf("stream: event %d, %s, did not occur%s; the stream was", i+1, w.Text(), after(i)))
 		for _, h := range have {
-			text += "\n    " + h.Text()
+			text.WriteString("\n    " + h.Text())
 		}
 		if len(have) == 0 {
-			text += " empty"
+			text.WriteString(" empty")
 		}
-		return []string{text}
+		return []string{text.String()}
 	}
 	return nil
 }

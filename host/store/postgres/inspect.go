@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -264,12 +265,12 @@ func (i *Inspection) Rows(ctx context.Context, t *record.Table, after []any, pas
 	query := "SELECT " + record.Names(t.Columns) + " FROM " + relation(t)
 	var args []any
 	if after != nil {
-		marks := ""
+		var marks strings.Builder
 		for k := range t.Key {
-			marks += fmt.Sprintf(", $%d", k+1)
+			marks.WriteString(fmt.Sprintf(", $%d", k+1))
 			args = append(args, toColumn(&t.Columns[k], after[k]))
 		}
-		query += " WHERE (" + key + ") > (" + marks[2:] + ")"
+		query += " WHERE (" + key + ") > (" + marks.String()[2:] + ")"
 	}
 	type values struct{ row []any }
 	return each(ctx, i, "the table "+t.Name, query+" ORDER BY "+key, args,

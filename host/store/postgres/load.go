@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -97,11 +98,12 @@ func (l *Loader) State(ctx context.Context) (state []byte, err error) {
 // Clear deletes all rows and stores the state.
 func (l *Loader) Clear(ctx context.Context, state []byte) error {
 	return l.transact(ctx, state, func(tx pgx.Tx) error {
-		statement := "TRUNCATE unread, run_words"
+		var statement strings.Builder
+		statement.WriteString("TRUNCATE unread, run_words")
 		for _, t := range record.Tables {
-			statement += ", " + t.Name
+			statement.WriteString(", " + t.Name)
 		}
-		_, err := tx.Exec(ctx, statement)
+		_, err := tx.Exec(ctx, statement.String())
 		return err
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -358,11 +359,12 @@ func (p *pair) compare(key host.SessionKey) {
 	})
 	ask(p, "Sessions", func(s host.Store) (string, error) {
 		list, more, err := s.Sessions(p.ctx, host.SessionQuery{Tenant: key.Tenant, Limit: 2})
-		names := fmt.Sprint(more)
+		var names strings.Builder
+		names.WriteString(fmt.Sprint(more))
 		for _, i := range list {
-			names += i.SessionID
+			names.WriteString(i.SessionID)
 		}
-		return names, err
+		return names.String(), err
 	})
 	ask(p, "SessionVersions", func(s host.Store) ([]host.VersionUse, error) { return s.SessionVersions(p.ctx, key) })
 	for _, name := range handlersOf(key.Session) {

@@ -53,7 +53,7 @@ func lineSegments(mappings string, sources int) (out []byte, count int, err erro
 	var m mapping
 	for line, text := range strings.Split(mappings, ";") {
 		m.column = 0
-		for _, field := range strings.Split(text, ",") {
+		for field := range strings.SplitSeq(text, ",") {
 			if field == "" {
 				continue
 			}
