@@ -390,8 +390,3 @@ func (d *decoder) number(field string) Raw {
 	}
 	return d.value(field)
 }
-
-// ptr returns the address of a copy.
-//
-//go:fix inline
-func ptr[T any](v T) *T { return new(v) }

@@ -7,9 +7,6 @@ import (
 	"github.com/weftrun/weft/abi"
 )
 
-//go:fix inline
-func ptr[T any](v T) *T { return new(v) }
-
 var (
 	emptyBody = abi.EmptyMap
 	itemBody  = mustValue(object{"item": "milk", "index": 0})

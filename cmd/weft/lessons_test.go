@@ -204,16 +204,16 @@ func playReadme(t *testing.T, dir, url string, commands []string) string {
 	t.Helper()
 	var all strings.Builder
 	id := "ID"
-	var shared strings.Builder // variables that are set on a separate line
+	shared := "" // variables that are set on a separate line
 	for _, command := range commands {
 		command = strings.ReplaceAll(command, "127.0.0.1:8080", strings.TrimPrefix(url, "http://"))
 		command = regexp.MustCompile(`\bID\b`).ReplaceAllString(command, id)
 		if regexp.MustCompile(`^[a-z]+=\S+$`).MatchString(command) {
-			shared.WriteString(command + "\n")
+			shared += command + "\n"
 			continue
 		}
 		ctx, stop := context.WithTimeout(t.Context(), suite.Hang)
-		cmd := exec.CommandContext(ctx, "bash", "-c", "curl() { command curl -sS \"$@\"; }\n"+shared.String()+command)
+		cmd := exec.CommandContext(ctx, "bash", "-c", "curl() { command curl -sS \"$@\"; }\n"+shared+command)
 		cmd.Dir = dir
 		cmd.Env = append(os.Environ(), "WEFT_SERVER="+url, "PATH="+filepath.Dir(weftProgram())+":"+os.Getenv("PATH"))
 		said, err := cmd.CombinedOutput()

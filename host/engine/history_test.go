@@ -198,10 +198,9 @@ func (a *archive) set(name, text string) {
 }
 
 func (a *archive) String() string {
-	var out strings.Builder
-	out.WriteString(a.comment)
+	out := a.comment
 	for _, f := range a.files {
-		out.WriteString("-- " + f.name + " --\n" + f.text)
+		out += "-- " + f.name + " --\n" + f.text
 	}
-	return out.String()
+	return out
 }

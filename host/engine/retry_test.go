@@ -12,9 +12,6 @@ import (
 
 const ms = time.Millisecond
 
-//go:fix inline
-func ptr[T any](v T) *T { return new(v) }
-
 // TestRetryConditions covers each condition.
 func TestRetryConditions(t *testing.T) {
 	always, never := abi.Condition{Always: true}, abi.Condition{Never: true}

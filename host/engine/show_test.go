@@ -82,36 +82,35 @@ func showCommand(c Command) string {
 		return fmt.Sprintf("%s %d %s%s%s", c.HandlerID, ev.Seq, ev.QualifiedName(), showRaw(ev.Body), marks)
 	case RunChanged:
 		r := c.Run
-		var out strings.Builder
-		out.WriteString(fmt.Sprintf("run %s %s steps=%d", r.RunID, r.Status, r.Steps))
+		out := fmt.Sprintf("run %s %s steps=%d", r.RunID, r.Status, r.Steps)
 		if r.Error != "" || r.ErrorCode != "" {
-			out.WriteString(fmt.Sprintf(" %s %q", r.ErrorCode, r.Error))
+			out += fmt.Sprintf(" %s %q", r.ErrorCode, r.Error)
 		}
 		if r.Result != nil {
-			out.WriteString(fmt.Sprintf(" result=%d", r.Result.Seq))
+			out += fmt.Sprintf(" result=%d", r.Result.Seq)
 		}
 		for _, w := range r.WaitingFor {
 			switch {
 			case w.Child != "":
-				out.WriteString(fmt.Sprintf(" waits=%s:child %s:%s", w.Step, w.Child, time.Duration(w.Since)))
+				out += fmt.Sprintf(" waits=%s:child %s:%s", w.Step, w.Child, time.Duration(w.Since))
 			case w.Resource != "":
-				out.WriteString(fmt.Sprintf(" waits=%s:resource %s:%s", w.Step, w.Resource, time.Duration(w.Since)))
+				out += fmt.Sprintf(" waits=%s:resource %s:%s", w.Step, w.Resource, time.Duration(w.Since))
 			case w.Until != 0:
-				out.WriteString(fmt.Sprintf(" waits=%s:until %s:%s", w.Step, time.Duration(w.Until), time.Duration(w.Since)))
+				out += fmt.Sprintf(" waits=%s:until %s:%s", w.Step, time.Duration(w.Until), time.Duration(w.Since))
 			default:
-				out.WriteString(fmt.Sprintf(" waits=%s:%s:%s:%s%s", w.Step+w.Reason, w.Type, w.WaiterID, time.Duration(w.Since), where(w.Requirements)))
+				out += fmt.Sprintf(" waits=%s:%s:%s:%s%s", w.Step+w.Reason, w.Type, w.WaiterID, time.Duration(w.Since), where(w.Requirements))
 			}
 		}
 		for _, k := range r.Kept {
-			out.WriteString(fmt.Sprintf(" keeps=%s:%s", k.Type, k.Step))
+			out += fmt.Sprintf(" keeps=%s:%s", k.Type, k.Step)
 		}
 		if r.Paused {
-			out.WriteString(" paused")
+			out += " paused"
 		}
 		if r.Blocked != nil {
-			out.WriteString(" blocked=" + r.Blocked.Code)
+			out += " blocked=" + r.Blocked.Code
 		}
-		return out.String()
+		return out
 	case Mail:
 		return "mail to " + c.To
 	case CallOut:

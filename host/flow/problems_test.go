@@ -31,10 +31,9 @@ func parsed(tb testing.TB, text string) (*Document, []string) {
 func TestProblems(t *testing.T) {
 	const a = `{"name": "a", "function": "p.f"}`
 	deep := strings.Repeat(`{"name": "g", "type": "steps", "steps": [`, MaxDepth) + a + strings.Repeat(`]}`, MaxDepth)
-	var many strings.Builder
-	many.WriteString(strings.Repeat(`{"name": "x", "type": "steps", "steps": [`+a+`]},`, 0))
+	many := strings.Repeat(`{"name": "x", "type": "steps", "steps": [`+a+`]},`, 0)
 	for i := range MaxNodes + 1 {
-		many.WriteString(fmt.Sprintf(`{"name": "n%d", "function": "p.f"},`, i))
+		many += fmt.Sprintf(`{"name": "n%d", "function": "p.f"},`, i)
 	}
 	for _, tt := range []struct{ name, flow, want string }{
 		{"good", `{"steps": [` + a + `]}`, ""},
@@ -89,7 +88,7 @@ func TestProblems(t *testing.T) {
 		{"else without a condition", `{"steps": [{"name": "a", "function": "p.f", "review": {"confirm": true, "on_reject": "else"}}]}`, "wrong_kind a"},
 		{"a schema that cannot be", `{"steps": [{"name": "a", "function": "p.f", "review": {"input": {"schema": {"type": "colour"}}}}]}`, "wrong_value a"},
 		{"too deep", `{"steps": [` + deep + `]}`, "limit_exceeded " + strings.TrimSuffix(strings.Repeat("g/", MaxDepth), "/")},
-		{"too many", `{"steps": [` + strings.TrimSuffix(many.String(), ",") + `]}`, "limit_exceeded"},
+		{"too many", `{"steps": [` + strings.TrimSuffix(many, ",") + `]}`, "limit_exceeded"},
 		{"all at once", `{"steps": [{"name": "a", "function": "f", "timeout": "x"}, {"name": "c", "type": "condition", "evaluator": "(", "steps": [{"name": "b"}]}]}`,
 			"wrong_kind a; bad_duration a; invalid_expression c; missing_field c/b"},
 	} {

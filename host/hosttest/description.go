@@ -208,12 +208,11 @@ func (r *descriptionReader) schema(place []string) *jsonschema.Schema {
 	if found, _ := r.at(place[:len(place)-1]...); found[place[len(place)-1]] == nil {
 		return nil
 	}
-	var pointer strings.Builder
-	pointer.WriteString("#")
+	pointer := "#"
 	for _, name := range place {
-		pointer.WriteString("/" + url.PathEscape(strings.NewReplacer("~", "~0", "/", "~1").Replace(name)))
+		pointer += "/" + url.PathEscape(strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
 	}
-	s, err := r.compiler.Compile(documentURL + pointer.String())
+	s, err := r.compiler.Compile(documentURL + pointer)
 	if err != nil && r.err == nil {
 		r.err = err
 	}

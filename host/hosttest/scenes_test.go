@@ -269,13 +269,13 @@ func (s act) play(t *testing.T, p *hosttest.Process, workflow string) string {
 
 // stream returns the expected beginning of the stream.
 func (s act) stream() string {
-	var text strings.Builder
+	text := ""
 	for _, e := range s.Stream {
-		if text.WriteString(e.Type + " "); e.Value != nil {
-			text.WriteString(string(e.Value) + " ")
+		if text += e.Type + " "; e.Value != nil {
+			text += string(e.Value) + " "
 		}
 	}
-	return text.String()
+	return text
 }
 
 // send posts an event, or cancels, when the run waits for something. It returns the

@@ -152,11 +152,11 @@ func TestSessionPages(t *testing.T) {
 			}
 			cursor = *page.Next
 		}
-		var want strings.Builder
+		want := ""
 		for n := count; n > 0; n-- {
-			want.WriteString(fmt.Sprint("s", n))
+			want += fmt.Sprint("s", n)
 		}
-		if names != want.String() {
+		if names != want {
 			t.Errorf("%d sessions: %s", count, names)
 		}
 	}

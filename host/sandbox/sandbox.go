@@ -28,7 +28,6 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -345,12 +344,11 @@ func asStored(digest string, err error) error {
 	if !errors.As(err, &e) || e.Code != host.CodeInvalidPlugin {
 		return err
 	}
-	var text strings.Builder
-	text.WriteString(e.Message)
+	text := e.Message
 	for _, p := range e.Problems {
-		text.WriteString("; " + p.Message)
+		text += "; " + p.Message
 	}
-	return host.Errorf(host.CodeInternal, "module %s does not load any more: %s", digest, text.String())
+	return host.Errorf(host.CodeInternal, "module %s does not load any more: %s", digest, text)
 }
 
 // invalid is the error of a module with the given problems.

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -214,17 +213,16 @@ func (b *benchReport) print(r *remote.Conn) error {
 // show prints the figures for people.
 func (b *benchReport) show(out io.Writer) error {
 	l := b.Latency
-	var text strings.Builder
-	text.WriteString(fmt.Sprintf("%s: %s of %s in %s\n", screen.Printable(b.Workflow), screen.Counted(uint64(b.Runs), "run"),
-		screen.Counted(uint64(b.Settings.Clients), "client"), screen.Span(time.Duration(b.Elapsed*float64(time.Second)))))
-	text.WriteString(fmt.Sprintf("  rate     %.1f runs/s\n", b.Rate))
+	text := fmt.Sprintf("%s: %s of %s in %s\n", screen.Printable(b.Workflow), screen.Counted(uint64(b.Runs), "run"),
+		screen.Counted(uint64(b.Settings.Clients), "client"), screen.Span(time.Duration(b.Elapsed*float64(time.Second))))
+	text += fmt.Sprintf("  rate     %.1f runs/s\n", b.Rate)
 	if b.Completed > 0 {
-		text.WriteString(fmt.Sprintf("  latency  p50 %s, p90 %s, p99 %s, max %s; mean %s\n", inMillis(l.P50), inMillis(l.P90), inMillis(l.P99), inMillis(l.Max), inMillis(l.Mean)))
+		text += fmt.Sprintf("  latency  p50 %s, p90 %s, p99 %s, max %s; mean %s\n", inMillis(l.P50), inMillis(l.P90), inMillis(l.P99), inMillis(l.Max), inMillis(l.Mean))
 	}
 	for _, code := range sortedKeys(b.Errors) {
-		text.WriteString(fmt.Sprintf("  error    %s: %s\n", screen.Printable(code), screen.Counted(uint64(b.Errors[code]), "run")))
+		text += fmt.Sprintf("  error    %s: %s\n", screen.Printable(code), screen.Counted(uint64(b.Errors[code]), "run"))
 	}
-	_, err := io.WriteString(out, text.String())
+	_, err := io.WriteString(out, text)
 	return err
 }
 

@@ -238,15 +238,14 @@ func absent(want, have []Event) []string {
 		if found {
 			continue
 		}
-		var text strings.Builder
-		text.WriteString(fmt.Sprintf("stream: event %d, %s, did not occur%s; the stream was", i+1, w.Text(), after(i)))
+		text := fmt.Sprintf("stream: event %d, %s, did not occur%s; the stream was", i+1, w.Text(), after(i))
 		for _, h := range have {
-			text.WriteString("\n    " + h.Text())
+			text += "\n    " + h.Text()
 		}
 		if len(have) == 0 {
-			text.WriteString(" empty")
+			text += " empty"
 		}
-		return []string{text.String()}
+		return []string{text}
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -265,12 +264,12 @@ func (i *Inspection) Rows(ctx context.Context, t *record.Table, after []any, pas
 	query := "SELECT " + record.Names(t.Columns) + " FROM " + relation(t)
 	var args []any
 	if after != nil {
-		var marks strings.Builder
+		marks := ""
 		for k := range t.Key {
-			marks.WriteString(fmt.Sprintf(", $%d", k+1))
+			marks += fmt.Sprintf(", $%d", k+1)
 			args = append(args, toColumn(&t.Columns[k], after[k]))
 		}
-		query += " WHERE (" + key + ") > (" + marks.String()[2:] + ")"
+		query += " WHERE (" + key + ") > (" + marks[2:] + ")"
 	}
 	type values struct{ row []any }
 	return each(ctx, i, "the table "+t.Name, query+" ORDER BY "+key, args,

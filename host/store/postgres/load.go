@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -98,12 +97,11 @@ func (l *Loader) State(ctx context.Context) (state []byte, err error) {
 // Clear deletes all rows and stores the state.
 func (l *Loader) Clear(ctx context.Context, state []byte) error {
 	return l.transact(ctx, state, func(tx pgx.Tx) error {
-		var statement strings.Builder
-		statement.WriteString("TRUNCATE unread, run_words")
+		statement := "TRUNCATE unread, run_words"
 		for _, t := range record.Tables {
-			statement.WriteString(", " + t.Name)
+			statement += ", " + t.Name
 		}
-		_, err := tx.Exec(ctx, statement.String())
+		_, err := tx.Exec(ctx, statement)
 		return err
 	})
 }

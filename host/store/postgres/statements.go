@@ -244,7 +244,8 @@ func (s *Store) addKV(p *pipeline, list []host.KVWrite) error {
 		versions, values = append(versions, int64(w.Item.Version)), append(values, w.Item.Value)
 	}
 	p.add("spaces", `INSERT INTO kv_spaces (id, tenant, resource, made, last, keys, bytes)
-		SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
+		SELECT id, tenant, resource, made, last, keys, bytes
+		FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
 			AS u (id, tenant, resource, made, last, keys, bytes)
 		WHERE made = 0 OR EXISTS (SELECT FROM resources r WHERE r.tenant = u.tenant AND r.name = u.resource AND r.created = u.made)
 		ON CONFLICT (tenant, resource, made) DO UPDATE SET last = excluded.last, keys = excluded.keys, bytes = excluded.bytes`,

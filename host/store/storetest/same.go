@@ -7,7 +7,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -359,12 +358,11 @@ func (p *pair) compare(key host.SessionKey) {
 	})
 	ask(p, "Sessions", func(s host.Store) (string, error) {
 		list, more, err := s.Sessions(p.ctx, host.SessionQuery{Tenant: key.Tenant, Limit: 2})
-		var names strings.Builder
-		names.WriteString(fmt.Sprint(more))
+		names := fmt.Sprint(more)
 		for _, i := range list {
-			names.WriteString(i.SessionID)
+			names += i.SessionID
 		}
-		return names.String(), err
+		return names, err
 	})
 	ask(p, "SessionVersions", func(s host.Store) ([]host.VersionUse, error) { return s.SessionVersions(p.ctx, key) })
 	for _, name := range handlersOf(key.Session) {

@@ -150,11 +150,11 @@ func (b *bundled) largest() string {
 		names = append(names, name)
 	}
 	slices.SortFunc(names, func(x, y string) int { return cmp.Or(b.inputs[y]-b.inputs[x], strings.Compare(x, y)) })
-	var text strings.Builder
+	text := ""
 	for _, name := range names[:min(5, len(names))] {
-		text.WriteString(fmt.Sprintf("  %9d %s\n", b.inputs[name], name))
+		text += fmt.Sprintf("  %9d %s\n", b.inputs[name], name)
 	}
-	return text.String()
+	return text
 }
 
 const (
