@@ -30,6 +30,7 @@ var testedElsewhere = map[string]string{
 	"ts sdk-guest/js/engine/README.md":  "an interface between the engine and the SDK: sdk-guest/js/sdk/engine.ts has its types",
 	"console docs/tutorial/":            "TestTutorial enters them",
 	"diff docs/tutorial/":               "TestTutorial makes these changes",
+	"ts docs/tutorial/":                 "TestTutorial looks for them in the projects",
 	"go docs/tutorial/":                 "TestTutorial looks for them in the projects",
 	"rust docs/tutorial/":               "TestTutorial looks for them in the projects",
 	"python docs/tutorial/":             "TestTutorial looks for them in the projects",

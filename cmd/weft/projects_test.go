@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -45,7 +44,7 @@ func TestProjects(t *testing.T) {
 				needPython(t)
 			}
 			templates := scaffold.Templates
-			if !suite.Soak() {
+			if !suite.Soak() && language != "ts" { // weft builds these in a second
 				templates = templates[:1] // each takes seconds of a compiler
 			}
 			for _, template := range templates {
@@ -216,13 +215,19 @@ func (p *projects) spawn(t *testing.T, dir string, args ...string) *spokenLines 
 	t.Helper()
 	s := &spokenLines{cmd: exec.Command(p.weft, args...), lines: make(chan string, 1000)}
 	s.cmd.Dir, s.cmd.Env = dir, p.env
-	out, in := io.Pipe()
+	out, in, err := os.Pipe() // of the system: it ends when the program ends, whoever waits for it
+	if err != nil {
+		t.Fatal(err)
+	}
 	s.cmd.Stdout, s.cmd.Stderr = in, in
-	if err := s.cmd.Start(); err != nil {
+	err = s.cmd.Start()
+	_ = in.Close()
+	if err != nil {
 		t.Fatal(err)
 	}
 	go func() {
 		defer close(s.lines)
+		defer func() { _ = out.Close() }()
 		for scan := bufio.NewScanner(out); scan.Scan(); {
 			s.lines <- scan.Text()
 		}
@@ -232,7 +237,6 @@ func (p *projects) spawn(t *testing.T, dir string, args ...string) *spokenLines 
 			_ = s.cmd.Process.Signal(os.Interrupt)
 			_ = s.cmd.Wait()
 		}
-		_ = in.Close()
 	})
 	return s
 }
@@ -308,6 +312,60 @@ func TestDev(t *testing.T) {
 		if !strings.Contains(said, want) {
 			t.Errorf("it has not said %q:\n%s", want, said)
 		}
+	}
+}
+
+// TestDevScript changes a project in TypeScript or JavaScript under 'weft dev', on a machine
+// with weft alone: a good version, one that does not parse, one that throws, and a good one
+// again.
+func TestDevScript(t *testing.T) {
+	p := newProjects(t)
+	p.env = []string{"PATH=", "HOME=" + t.TempDir()}
+	for _, language := range []string{"ts", "js"} {
+		t.Run(language, func(t *testing.T) {
+			name := "dev-" + language
+			dir := filepath.Join(t.TempDir(), name)
+			p.run(t, p.root, p.weft, "new", dir, "--lang", language)
+			file := filepath.Join(dir, "main."+language)
+			good, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			const line = "`Hello, ${ev.name}!`"
+			before, after, found := strings.Cut(string(good), line)
+			if !found {
+				t.Fatal("the template is another one")
+			}
+			change := func(to string) {
+				t.Helper()
+				if err := os.WriteFile(file, []byte(before+to+after), 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
+			at := strings.Count(before, "\n") + 1
+			dev := p.spawn(t, dir, "dev", "--addr", "127.0.0.1:0", "name=Grace")
+			dev.wait(t, `^result "Hello, Grace!" \(`)
+			dev.wait(t, `^watching for changes$`)
+
+			change("`Hello, ${")
+			dev.wait(t, `^main\.`+language+` has changed$`)
+			dev.wait(t, fmt.Sprintf(`^    main\.%s:%d:\d+:$`, language, at))
+			dev.wait(t, `^error: `+name+`: it does not compile; what the compiler says is above$`)
+			dev.wait(t, `^version 1 is served on$`)
+
+			change("null.name")
+			dev.wait(t, fmt.Sprintf(`^failed: TypeError: cannot read property 'name' of null \(main\.%s:%d:\d+\)`, language, at))
+
+			change("`Good day, ${ev.name}!`")
+			dev.wait(t, `^result "Good day, Grace!" \(`)
+			if err := dev.cmd.Process.Signal(os.Interrupt); err != nil {
+				t.Fatal(err)
+			}
+			dev.wait(t, `^stopped$`)
+			if err := dev.cmd.Wait(); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

@@ -124,7 +124,7 @@ func TestRetryWaits(t *testing.T) {
 
 // TestRetryDueDoesNotRunOver: a delay saturates at the end of time.
 func TestRetryDueDoesNotRunOver(t *testing.T) {
-	wait := abi.WaitRule{Fixed: ptr(time.Duration(math.MaxInt64))}
+	wait := abi.WaitRule{Fixed: new(time.Duration(math.MaxInt64))}
 	got := retryAt(1_000, attemptFailure{policy: &abi.RetryPolicy{Wait: &wait}, err: &abi.Error{}, attempt: 1})
 	if got == nil || got.Due != math.MaxInt64 {
 		t.Errorf("due %+v", got)

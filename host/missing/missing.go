@@ -26,7 +26,7 @@ func (m Thing) Instead() string {
 			"(ctx.Set in Go, ctx.set in Rust), or fetch it by a resource (ctx.HTTP, ctx.http); see docs/wasi.md",
 		Network: "a plugin has no network: call a resource that the operator has granted (ctx.HTTP or ctx.Call in Go, ctx.http or ctx.call in Rust); " +
 			"see docs/resources.md",
-		Sleep: "the language's own sleep does not wait in a plugin, it moves the attempt's clock only: ctx.Sleep in Go and ctx.sleep in Rust wait, durably; see docs/wasi.md",
+		Sleep: "the language's own sleep does not wait in a plugin, it moves the attempt's clock only: ctx.Sleep in Go and ctx.sleep in other languages wait, durably; see docs/wasi.md",
 		Threads: "a plugin has one thread: emit several events, and give the step that accepts them several workers (weft.Workers(4) in Go, workers = 4 in Rust), " +
 			"so that the host runs several invocations at once; see docs/concepts.md",
 	}[m]

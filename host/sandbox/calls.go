@@ -312,7 +312,7 @@ func (g *guest) Clock() int64 { return g.clock }
 // Poll implements wasi.Host.
 func (g *guest) Poll(until int64) {
 	if g.counts.polls++; g.counts.polls > maxPolls {
-		g.giveUp(codeLimit, "poll_oneoff was called more than %d times in one invocation (limit polls, which is not a setting)", maxPolls)
+		g.giveUp(codeLimit, "poll_oneoff was called more than %d times in one invocation, and timers and sleeps of the language wait by it (limit polls, which is not a setting)", maxPolls)
 	}
 	if until-g.clock >= int64(shortestSleep) {
 		g.Lacks(missing.Sleep)

@@ -41,6 +41,18 @@ const (
 	keptEpochs = 100
 )
 
+// appendSettings are what the appender sets on its connection. A statement is planned once,
+// for any number of rows in its arrays, and often while the tables are still empty. A plan
+// that is best then, and reads a whole table, costs more with every run until PostgreSQL
+// has analyzed the table. So each statement must find its rows by an index.
+var appendSettings = map[string]string{
+	"plan_cache_mode":  "force_generic_plan",
+	"enable_seqscan":   "off",
+	"enable_hashjoin":  "off",
+	"enable_mergejoin": "off",
+	"jit":              "off",
+}
+
 // connected makes the appender's connection unless there is one.
 func (s *Store) connected(ctx context.Context) (*pgx.Conn, error) {
 	a := &s.appender
@@ -48,9 +60,9 @@ func (s *Store) connected(ctx context.Context) (*pgx.Conn, error) {
 		return a.conn, nil
 	}
 	conn, err := s.connect(ctx, "append", func(c *pgx.ConnConfig) {
-		// The number of rows in an array is not known when a statement is planned, and its
-		// plan never depends on that number.
-		c.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
+		for key, value := range appendSettings {
+			c.RuntimeParams[key] = value
+		}
 		c.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
 			if n.Code == "01000" && strings.Contains(n.Message, "synchronous replication") {
 				a.canceled = true

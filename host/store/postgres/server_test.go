@@ -15,6 +15,8 @@ import (
 	osexec "os/exec"
 	"os/user"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -377,4 +379,47 @@ func makeCertificate(t *testing.T, dir, name string, ip net.IP) (certificate, ke
 		giveToServer(t, file)
 	}
 	return certificate, key
+}
+
+// Each statement of a batch finds its rows by an index, also if it was planned while the
+// tables were empty: its time does not grow with them.
+func TestPlans(t *testing.T) {
+	s := mustOpen(t, newDatabase(t))
+	conn, err := s.connected(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	statements := append([]string{fence, ownParts, insertSessions, updateSessions, insertHandlers, insertRuns, updateRuns, insertStream,
+		insertJournal, useVersions, cutJournal, countJournal, cutVersions, setFirstSeq, putRepeats, dropRuns, purgeHandlers, leaveSessions,
+		sumSpent, putSpaces, putItems, deleteItems}, slices.Concat(erasers, sweeps[:])...)
+	// A scan of a table that grows, and the condition by which it finds rows. The index of
+	// the sessions whose needs are not known has only these.
+	scan := regexp.MustCompile(`(.*Scan.* on (?:sessions|journal|handlers|runs|stream|session_versions|repeats|kv|kv_spaces)\b.*)\n(.*)`)
+	for i, statement := range statements {
+		description, err := conn.Prepare(t.Context(), fmt.Sprint("plan", i), statement)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nulls := strings.TrimSuffix(strings.Repeat("NULL, ", len(description.ParamOIDs)), ", ")
+		if nulls != "" {
+			nulls = "(" + nulls + ")"
+		}
+		rows, err := conn.Query(t.Context(), fmt.Sprintf("EXPLAIN (COSTS off) EXECUTE plan%d%s", i, nulls), pgx.QueryExecModeSimpleProtocol)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan := strings.Join(lines, "\n")
+		for _, found := range scan.FindAllStringSubmatch(plan, -1) {
+			if strings.Contains(found[1], "using sessions_unlisted") {
+				continue
+			}
+			if strings.Contains(found[1], "Seq Scan") || !strings.Contains(found[2], "Cond:") {
+				t.Errorf("the statement\n%s\nreads a whole table: %s\n%s", statement, strings.TrimSpace(found[1]), plan)
+			}
+		}
+	}
 }

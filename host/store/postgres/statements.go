@@ -81,6 +81,25 @@ const (
 		SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[])
 		ON CONFLICT (tenant, route, key) DO UPDATE SET hash = excluded.hash, run = excluded.run, made = excluded.made`
 
+	sumSpent = `INSERT INTO spent AS s (tenant, month, epoch, runs, fuel, log_bytes)
+		SELECT tenant, month, 0, runs, fuel, log_bytes FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
+			AS u (tenant, month, runs, fuel, log_bytes)
+		ON CONFLICT (tenant, month, epoch) DO UPDATE SET runs = s.runs + excluded.runs, fuel = s.fuel + excluded.fuel,
+			log_bytes = s.log_bytes + excluded.log_bytes`
+	putSpaces = `INSERT INTO kv_spaces (id, tenant, resource, made, last, keys, bytes)
+		SELECT id, tenant, resource, made, last, keys, bytes
+		FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
+			AS u (id, tenant, resource, made, last, keys, bytes)
+		WHERE made = 0 OR EXISTS (SELECT FROM resources r WHERE r.tenant = u.tenant AND r.name = u.resource AND r.created = u.made)
+		ON CONFLICT (tenant, resource, made) DO UPDATE SET last = excluded.last, keys = excluded.keys, bytes = excluded.bytes`
+	kvItems = `unnest($4::bigint[], $5::bytea[], $6::bigint[], $7::bytea[]) AS u (n, key, version, value)
+		JOIN unnest($1::text[], $2::text[], $3::bigint[]) WITH ORDINALITY AS p (tenant, resource, made, n) ON p.n = u.n
+		JOIN kv_spaces s ON s.tenant = p.tenant AND s.resource = p.resource AND s.made = p.made`
+	putItems = `INSERT INTO kv (space, key, version, value) SELECT s.id, u.key, u.version, u.value FROM ` + kvItems + `
+		WHERE u.value IS NOT NULL ON CONFLICT (space, key) DO UPDATE SET version = excluded.version, value = excluded.value`
+	deleteItems = `DELETE FROM kv USING (SELECT s.id, u.key FROM ` + kvItems + ` WHERE u.value IS NULL AND u.version > 0) AS d
+		WHERE kv.space = d.id AND kv.key = d.key`
+
 	// dropRuns deletes ended runs, in the order of their naming. The latest run of a
 	// handler is deleted only as its last one, and then with the handler. A private session
 	// may be deleted with it, but only if the session has nothing to do.
@@ -104,21 +123,26 @@ const (
 		DELETE FROM journal j USING gone WHERE j.sid = gone.id`
 )
 
-// erasers delete about $2 rows each of session $1, in this order. A later one begins when
-// the one before has left nothing.
+// erased are the next handlers of session $1 to delete. A statement looks at the rows of
+// these only, so its time does not grow with the session or the tables.
+const erased = `(SELECT hid FROM runs WHERE sid = $1 AND latest ORDER BY started DESC, handler DESC LIMIT $2)`
+
+// erasers delete at most about $2 rows each of session $1, in this order. A later one
+// begins when the one before has left nothing.
 var erasers = []string{
 	`UPDATE sessions SET last = 0, wake_at = 0, bytes = 0, state = 0 WHERE id = $1 AND $2::bigint > 0`,
-	`DELETE FROM stream WHERE (hid, last_seq) IN (SELECT e.hid, e.last_seq FROM (SELECT DISTINCT hid FROM runs WHERE sid = $1) h
-		JOIN stream e ON e.hid = h.hid LIMIT $2)`,
-	`WITH found AS (SELECT id, hid FROM runs WHERE sid = $1
-			AND NOT EXISTS (SELECT FROM runs r JOIN stream e ON e.hid = r.hid WHERE r.sid = $1) LIMIT $2),
-		gone_handlers AS (DELETE FROM handlers h USING found WHERE h.id = found.hid AND NOT EXISTS (SELECT FROM runs r WHERE r.hid = h.id
-			AND r.id NOT IN (SELECT id FROM found)))
-		DELETE FROM runs r USING found WHERE r.id = found.id`,
-	`DELETE FROM journal WHERE sid = $1 AND NOT EXISTS (SELECT FROM runs WHERE sid = $1)
+	`DELETE FROM stream WHERE (hid, last_seq) IN (SELECT e.hid, e.last_seq FROM ` + erased + ` h JOIN stream e ON e.hid = h.hid LIMIT $2)`,
+	`DELETE FROM runs WHERE id IN (SELECT r.id FROM ` + erased + ` h JOIN runs r ON r.hid = h.hid AND NOT r.latest
+		WHERE NOT EXISTS (SELECT FROM ` + erased + ` h JOIN stream e ON e.hid = h.hid) LIMIT $2)`,
+	`WITH found AS (SELECT hid FROM ` + erased + ` h
+			WHERE NOT EXISTS (SELECT FROM ` + erased + ` h JOIN stream e ON e.hid = h.hid)
+			AND NOT EXISTS (SELECT FROM ` + erased + ` h JOIN runs r ON r.hid = h.hid AND NOT r.latest)),
+		gone_handlers AS (DELETE FROM handlers h USING found WHERE h.id = found.hid)
+		DELETE FROM runs r USING found WHERE r.hid = found.hid`,
+	`DELETE FROM journal WHERE sid = $1 AND NOT EXISTS (SELECT FROM runs WHERE sid = $1 AND latest)
 		AND first IN (SELECT first FROM journal WHERE sid = $1 ORDER BY first LIMIT greatest($2 / 8, 1))`,
 	`WITH gone AS (DELETE FROM sessions s WHERE id = $1 AND last = 0 AND $2::bigint > 0
-			AND NOT EXISTS (SELECT FROM runs WHERE sid = s.id) AND NOT EXISTS (SELECT FROM journal WHERE sid = s.id) RETURNING id)
+			AND NOT EXISTS (SELECT FROM runs WHERE sid = s.id AND latest) AND NOT EXISTS (SELECT FROM journal WHERE sid = s.id) RETURNING id)
 		DELETE FROM session_versions v USING gone WHERE v.sid = gone.id`,
 }
 
@@ -207,11 +231,7 @@ func addSpent(p *pipeline, b *host.Batch) error {
 		tenants, months = append(tenants, text(m.Tenant)), append(months, int64(m.Month))
 		runs, fuel, logs = append(runs, int64(m.Runs)), append(fuel, int64(m.Fuel)), append(logs, int64(m.LogBytes))
 	}
-	p.add("what was spent", `INSERT INTO spent AS s (tenant, month, epoch, runs, fuel, log_bytes)
-		SELECT tenant, month, 0, runs, fuel, log_bytes FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
-			AS u (tenant, month, runs, fuel, log_bytes)
-		ON CONFLICT (tenant, month, epoch) DO UPDATE SET runs = s.runs + excluded.runs, fuel = s.fuel + excluded.fuel,
-			log_bytes = s.log_bytes + excluded.log_bytes`, tenants, months, runs, fuel, logs)
+	p.add("what was spent", sumSpent, tenants, months, runs, fuel, logs)
 	return nil
 }
 
@@ -243,20 +263,9 @@ func (s *Store) addKV(p *pipeline, list []host.KVWrite) error {
 		of, names = append(of, int64(at+1)), append(names, []byte(w.Item.Key))
 		versions, values = append(versions, int64(w.Item.Version)), append(values, w.Item.Value)
 	}
-	p.add("spaces", `INSERT INTO kv_spaces (id, tenant, resource, made, last, keys, bytes)
-		SELECT id, tenant, resource, made, last, keys, bytes
-		FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
-			AS u (id, tenant, resource, made, last, keys, bytes)
-		WHERE made = 0 OR EXISTS (SELECT FROM resources r WHERE r.tenant = u.tenant AND r.name = u.resource AND r.created = u.made)
-		ON CONFLICT (tenant, resource, made) DO UPDATE SET last = excluded.last, keys = excluded.keys, bytes = excluded.bytes`,
-		ids, tenants, resources, made, last, keys, bytes)
-	const items = `unnest($4::bigint[], $5::bytea[], $6::bigint[], $7::bytea[]) AS u (n, key, version, value)
-		JOIN unnest($1::text[], $2::text[], $3::bigint[]) WITH ORDINALITY AS p (tenant, resource, made, n) ON p.n = u.n
-		JOIN kv_spaces s ON s.tenant = p.tenant AND s.resource = p.resource AND s.made = p.made`
+	p.add("spaces", putSpaces, ids, tenants, resources, made, last, keys, bytes)
 	args := []any{tenants, resources, made, of, names, versions, values}
-	p.add("items", `INSERT INTO kv (space, key, version, value) SELECT s.id, u.key, u.version, u.value FROM `+items+`
-		WHERE u.value IS NOT NULL ON CONFLICT (space, key) DO UPDATE SET version = excluded.version, value = excluded.value`, args...)
-	p.add("items to delete", `DELETE FROM kv USING (SELECT s.id, u.key FROM `+items+` WHERE u.value IS NULL AND u.version > 0) AS d
-		WHERE kv.space = d.id AND kv.key = d.key`, args...)
+	p.add("items", putItems, args...)
+	p.add("items to delete", deleteItems, args...)
 	return nil
 }

@@ -165,7 +165,8 @@ func afterConnect(config *pgx.ConnConfig) {
 	var all []string
 	for key, value := range config.RuntimeParams {
 		_, ours := settings[key]
-		if ours || key == "search_path" || key == "plan_cache_mode" || key == "default_transaction_read_only" {
+		_, appends := appendSettings[key]
+		if ours || appends || key == "search_path" || key == "default_transaction_read_only" {
 			all = append(all, fmt.Sprintf("set_config('%s', '%s', false)", key, strings.ReplaceAll(value, "'", "''")))
 			delete(config.RuntimeParams, key)
 		}

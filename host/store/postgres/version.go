@@ -15,8 +15,9 @@ import (
 // sweep deletes nothing while the needs of some session are not known.
 
 // needed is a condition: a journal needs the version whose digest is in column digest of
-// table r, or what some journal needs is not known.
-const needed = `(EXISTS (SELECT FROM versions v JOIN session_versions n ON n.version = v.id WHERE v.digest = r.digest)
+// table r, or what some journal needs is not known. PostgreSQL would turn an EXISTS into a
+// hash of all needs of all journals.
+const needed = `(coalesce((SELECT true FROM versions v JOIN session_versions n ON n.version = v.id WHERE v.digest = r.digest LIMIT 1), false)
 	OR EXISTS (SELECT FROM sessions WHERE unlisted > 0))`
 
 // sweeps delete released versions that nothing needs. Compositions come first, because
@@ -25,7 +26,7 @@ var sweeps = [...]string{
 	`DELETE FROM released_compositions AS r WHERE NOT ` + needed,
 	`DELETE FROM released AS r WHERE EXISTS (SELECT FROM plugins WHERE digest = r.digest)
 		OR EXISTS (SELECT FROM composition_modules WHERE module = r.digest)`,
-	`DELETE FROM modules AS r WHERE digest IN (SELECT digest FROM released)
+	`DELETE FROM modules AS r WHERE digest = ANY (ARRAY(SELECT digest FROM released))
 		AND NOT EXISTS (SELECT FROM released_modules WHERE module = r.digest) AND NOT ` + needed,
 	`DELETE FROM released AS r WHERE NOT EXISTS (SELECT FROM modules WHERE digest = r.digest)`,
 }

@@ -69,6 +69,16 @@ prepare() {
 	replace "$to/quickjs.c" 1 'static JSProxyData *get_proxy_method(JSContext *ctx, JSValue *pmethod,' \
 		'#define get_proxy_method(...) (TAKE_STACK(RECURSION), proxy_method(__VA_ARGS__))\nstatic JSProxyData *proxy_method(JSContext *ctx, JSValue *pmethod,'
 	replace "$to/libregexp.c" 1 '#include "libregexp.h"' '#include "libregexp.h"\n#define lre_check_stack_overflow(opaque, size) (TAKE_STACK(RECURSION), lre_check_stack_overflow(opaque, size))'
+	replace "$to/quickjs.c" 1 '    ctor_fd->source = js_strndup(ctx, (const char *)class_start_ptr, ctor_fd->source_len);' \
+		'    ctor_fd->source = keep_source(ctx, (const char *)class_start_ptr, ctor_fd->source_len);'
+	replace "$to/quickjs.c" 1 '            fd->source = js_strndup(ctx, (const char *)ptr, fd->source_len);' \
+		'            fd->source = keep_source(ctx, (const char *)ptr, fd->source_len);'
+	replace "$to/quickjs.c" 1 '        fd->source = js_strndup(ctx, (const char *)ptr, fd->source_len);' \
+		'        fd->source = keep_source(ctx, (const char *)ptr, fd->source_len);'
+	replace "$to/quickjs.c" 1 '#define JS_ARENA_SIZE              4096' '#define JS_ARENA_SIZE              1024'
+	replace "$to/quickjs.c" 1 '    js_free(ctx, ctor_fd->source);' '    drop_source(ctx->rt, ctor_fd->source);'
+	replace "$to/quickjs.c" 1 '    js_free(ctx, fd->source);' '    drop_source(ctx->rt, fd->source);'
+	replace "$to/quickjs.c" 1 '    js_free_rt(rt, b->source);' '    drop_source(rt, b->source);'
 	cp "$here/stack.h" "$to"
 }
 

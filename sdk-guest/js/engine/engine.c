@@ -2,6 +2,7 @@
  * the bundle; the image of memory after that is what every invocation starts from, so weft_step finds everything ready to run. */
 #include "engine.h"
 #include "stack.h"
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,11 +26,46 @@ static const struct { const char *name; uint64_t (*call)(const void *, uint32_t)
 #define GC_THRESHOLD (64 << 20)  /* an invocation ends before collecting pays */
 
 bundle user_bundle = {1, 1, 1, 1};
-JSRuntime *rt;
-JSContext *ctx;
 bool in_step;
 
-static JSValue native, run_step, weft_error = JS_UNDEFINED;
+/* memory_init lets the runtime fill what it frees with zeros while describing: the host keeps no page of zeros of the image. */
+static void *memory_clear(void *opaque, size_t count, size_t size) { return calloc(count, size); }
+static void *memory_new(void *opaque, size_t size) { return malloc(size); }
+static size_t memory_size(const void *p) { return malloc_usable_size((void *)p); }
+
+static void memory_free(void *opaque, void *p) {
+	if (p && !in_step) memset(p, 0, malloc_usable_size(p));
+	free(p);
+}
+
+static void *memory_resize(void *opaque, void *p, size_t size) {
+	size_t old = p && !in_step ? malloc_usable_size(p) : 0;
+	if (!old) return realloc(p, size);
+	void *to = malloc(size);
+	if (!to) return NULL;
+	memcpy(to, p, old < size ? old : size);
+	memory_free(NULL, p);
+	return to;
+}
+
+static const JSMallocFunctions memory = {memory_clear, memory_new, memory_free, memory_resize, memory_size};
+
+/* keep_source is how QuickJS keeps the text of a function: that of the bundle stays where it is. See build.sh. */
+char *keep_source(JSContext *c, const char *text, size_t size) {
+	const char *from = (const char *)user_bundle.source;
+	return text >= from && text + size <= from + user_bundle.source_size ? (char *)text : js_strndup(c, text, size);
+}
+
+void drop_source(JSRuntime *r, char *text) {
+	const char *from = (const char *)user_bundle.source;
+	if (text < from || text > from + user_bundle.source_size) js_free_rt(r, text);
+}
+
+JSRuntime *rt;
+JSContext *ctx;
+
+
+static JSValue native, run_step, give_result, weft_error = JS_UNDEFINED;
 
 uint64_t host_random_call(const void *request, uint32_t size) { return host_random(request, size); }
 void host_response_copy(void *to, uint32_t offset, uint32_t size) { host_response(to, offset, size); }
@@ -178,6 +214,31 @@ static JSValue cause_text(JSValueConst e) {
 	return text;
 }
 
+/* What programs for other platforms look for, and what a step uses instead. typeof gives "undefined" for all of them, so that
+ * packages which can do without do. */
+#define HTTP "a step calls others by ctx.http(name), with a resource of the kind \"http\""
+#define PARALLEL "return a list of events: the steps that take them run side by side"
+#define NO_PAGE "a step runs on a server and has no page"
+#define NO_FILES "a step has no files: import a .json, .txt, .md or .sql file, or use ctx.kv(name)"
+#define KEEP "keep data in the state or use ctx.kv(name)"
+static const char *const instead[][2] = {
+	{"fetch", HTTP}, {"XMLHttpRequest", HTTP}, {"WebSocket", HTTP}, {"EventSource", HTTP}, {"Headers", HTTP}, {"Request", HTTP}, {"Response", HTTP},
+	{"FormData", HTTP}, {"Blob", "use Uint8Array"}, {"File", NO_FILES}, {"Buffer", "use Uint8Array, which has toBase64, toHex and fromBase64, or TextEncoder"},
+	{"process", "settings of a step are in ctx.config(), and there are no environment variables"}, {"require", "use import"}, {"module", "use export"},
+	{"exports", "use export"}, {"__dirname", NO_FILES}, {"__filename", NO_FILES}, {"global", "use globalThis"}, {"self", "use globalThis"},
+	{"window", NO_PAGE}, {"document", NO_PAGE}, {"navigator", NO_PAGE}, {"localStorage", KEEP}, {"sessionStorage", KEEP}, {"indexedDB", KEEP},
+	{"Deno", "use what JavaScript itself has"}, {"Bun", "use what JavaScript itself has"}, {"setImmediate", "use setTimeout or queueMicrotask"},
+	{"WebAssembly", "write the step in Go or Rust, or import JavaScript"}, {"Worker", PARALLEL}, {"SharedArrayBuffer", PARALLEL}, {"Atomics", PARALLEL},
+	{"Intl", "toLocaleString is plain, and a package from npm formats for people"}, {"Temporal", "use Date, or a package from npm"},
+};
+
+/* put_instead adds what to use instead of a global that a ReferenceError names. */
+static void put_instead(writer *w, const char *message) {
+	const char *end = message ? strstr(message, " is not defined") : NULL;
+	for (size_t i = 0; end && i < COUNT(instead); i++)
+		if (strlen(instead[i][0]) == (size_t)(end - message) && !memcmp(instead[i][0], message, (size_t)(end - message))) put_format(w, ": %s", instead[i][1]);
+}
+
 /* describe_script_error fills in what is known of an Error that is not the SDK's. */
 static void describe_script_error(JSValueConst out, JSValueConst e) {
 	JSValue name = own_text(e, "name"), message = own_text(e, "message"), frames = stack_frames(e), data = plain(), cause = cause_text(e);
@@ -187,6 +248,9 @@ static void describe_script_error(JSValueConst out, JSValueConst e) {
 	if (JS_IsString(message)) {
 		put_format(&w, ": ");
 		put_value(&w, message);
+		const char *said = text && !strcmp(text, "ReferenceError") ? JS_ToCString(ctx, message) : NULL;
+		put_instead(&w, said);
+		JS_FreeCString(ctx, said);
 	}
 	JSValue first = JS_GetPropertyUint32(ctx, frames, 0);
 	if (JS_IsString(first)) { /* "name (place)" or "place" */
@@ -371,8 +435,16 @@ static JSValue hook(const char *name, bool required) {
 	return v;
 }
 
+extern char __stack_low; /* of the linker: where the stack ends, which grows down */
+
+/* clear_stack fills what describing has used of the stack with zeros. It must not use much itself. */
+static __attribute__((noinline)) void clear_stack(void) {
+	char here;
+	memset(&__stack_low, 0, (size_t)(&here - &__stack_low) - 4096);
+}
+
 EXPORT(weft_describe) void weft_describe(void) {
-	rt = JS_NewRuntime();
+	rt = JS_NewRuntime2(&memory, NULL);
 	ctx = rt ? JS_NewContext(rt) : NULL;
 	if (!ctx) die("out of memory", 13);
 	JS_SetMaxStackSize(rt, STACK_LIMIT);
@@ -391,11 +463,15 @@ EXPORT(weft_describe) void weft_describe(void) {
 	JS_FreeValue(ctx, manifest);
 	weft_error = JS_GetPropertyStr(ctx, native, "WeftError");
 	run_step = JS_GetPropertyStr(ctx, native, "step");
+	give_result = JS_GetPropertyStr(ctx, native, "give");
 	JS_FreeValue(ctx, hook("warm", false));
+	JS_SetPropertyStr(ctx, native, "describe", JS_UNDEFINED); /* what only describing needs leaves the image */
+	JS_SetPropertyStr(ctx, native, "warm", JS_UNDEFINED);
 	globals_seal();
 	JS_RunGC(rt);
 	JS_SetGCThreshold(rt, GC_THRESHOLD);
 	free(malloc(HEADROOM));
+	clear_stack();
 }
 
 /* put_error writes [1, error] for a thrown value. What cannot be encoded of a thrown value is an error of its own. */
@@ -424,6 +500,11 @@ EXPORT(weft_step) uint32_t weft_step(uint32_t size) {
 	JSValue input = cbor_take(w.at, size);
 	done_writing(&w);
 	JSValue v = JS_IsException(input) ? input : settle(JS_Call(ctx, run_step, JS_UNDEFINED, 1, (JSValueConst *)&input), input);
+	if (!JS_IsException(v) && JS_IsFunction(ctx, give_result)) {
+		JSValue given = v;
+		v = JS_Call(ctx, give_result, JS_UNDEFINED, 1, (JSValueConst *)&given);
+		JS_FreeValue(ctx, given);
+	}
 	w = begin_writing();
 	cbor_head(&w, 4, 2);
 	cbor_head(&w, 0, 0);

@@ -15,8 +15,6 @@ typedef struct { uint32_t source, source_size, map, map_size; } bundle;
 extern bundle user_bundle;
 #define BUNDLE_NAME "bundle.js" /* the file that traces of the bundle's code name */
 
-#define ENGINE_NAME "<engine>"   /* the file of the engine's own JavaScript: traces leave its frames out */
-
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 /* A buffer that grows. Bytes of a writer belong to whoever calls done_writing. */

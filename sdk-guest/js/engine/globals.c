@@ -387,70 +387,12 @@ static JSValue js_hmac(JSContext *c, JSValueConst self, int argc, JSValueConst *
 	return JS_NewUint8ArrayCopy(c, out, digest_size(kind));
 }
 
-/* ---- structuredClone ---- */
-
 /* class_name is the name of an object's class as the engine knows it: no script can change it. */
 static JSValue js_class_name(JSContext *c, JSValueConst self, int argc, JSValueConst *argv) {
 	JSAtom name = JS_GetClassName(rt, JS_GetClassID(argv[0]));
 	JSValue v = JS_AtomToString(c, name);
 	JS_FreeAtom(c, name);
 	return v;
-}
-
-static const char clone_source[] =
-	"(kind => {\n"
-	"const errors = { Error, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError };\n"
-	"const views = { Int8Array, Uint8Array, Uint8ClampedArray, Int16Array, Uint16Array, Int32Array, Uint32Array, BigInt64Array,\n"
-	"  BigUint64Array, Float16Array, Float32Array, Float64Array, DataView };\n"
-	"const refuse = what => { throw new DOMException(what + ' could not be cloned', 'DataCloneError'); };\n"
-	"const fields = (from, to, seen) => {\n"
-	"  for (const key of Object.keys(from))\n"
-	"    Object.defineProperty(to, key, { value: clone(from[key], seen), writable: true, enumerable: true, configurable: true });\n"
-	"  return to;\n"
-	"};\n"
-	"const failure = (v, seen, put) => {\n"
-	"  const name = String(v.name), own = Object.getOwnPropertyDescriptor(v, 'message');\n"
-	"  const make = Object.hasOwn(errors, name) ? errors[name] : Error;\n"
-	"  const to = put(own && 'value' in own ? new make(String(own.value)) : new make());\n"
-	"  if (Object.hasOwn(v, 'cause')) Object.defineProperty(to, 'cause', { value: clone(v.cause, seen), writable: true, configurable: true });\n"
-	"  return to;\n"
-	"};\n"
-	"const clone = (v, seen) => {\n"
-	"  if (typeof v === 'symbol' || typeof v === 'function') refuse('a ' + typeof v);\n"
-	"  if (typeof v !== 'object' || v === null) return v;\n"
-	"  if (seen.has(v)) return seen.get(v);\n"
-	"  const put = to => (seen.set(v, to), to), name = kind(v);\n"
-	"  switch (name) {\n"
-	"    case 'Object': case 'Arguments': return fields(v, put({}), seen);\n"
-	"    case 'Array': return fields(v, put(new Array(v.length)), seen);\n"
-	"    case 'Date': return put(new Date(Date.prototype.getTime.call(v)));\n"
-	"    case 'RegExp': return put(new RegExp(v.source, v.flags));\n"
-	"    case 'Number': case 'String': case 'Boolean': case 'BigInt': return put(Object(v.valueOf()));\n"
-	"    case 'Map': { const to = put(new Map()); for (const [a, b] of [...v]) to.set(clone(a, seen), clone(b, seen)); return to; }\n"
-	"    case 'Set': { const to = put(new Set()); for (const a of [...v]) to.add(clone(a, seen)); return to; }\n"
-	"    case 'Error': return failure(v, seen, put);\n"
-	"    case 'ArrayBuffer': return put(v.slice(0));\n"
-	"  }\n"
-	"  if (!Object.hasOwn(views, name)) refuse('a ' + name);\n"
-	"  return put(new views[name](clone(v.buffer, seen), v.byteOffset, name === 'DataView' ? v.byteLength : v.length));\n"
-	"};\n"
-	"return function structuredClone(value, options) {\n"
-	"  const seen = new Map();\n"
-	"  for (const b of options?.transfer ?? []) {\n"
-	"    if (typeof b !== 'object' || kind(b) !== 'ArrayBuffer') refuse('what is not an ArrayBuffer');\n"
-	"    seen.set(b, b.transfer());\n"
-	"  }\n"
-	"  return clone(value, seen);\n"
-	"};\n"
-	"})";
-
-static void clone_init(JSValueConst global) {
-	JSValue make = JS_Eval(ctx, clone_source, sizeof clone_source - 1, ENGINE_NAME, JS_EVAL_TYPE_GLOBAL);
-	JSValue kind = JS_NewCFunction(ctx, js_class_name, "kind", 1), f = JS_Call(ctx, make, JS_UNDEFINED, 1, (JSValueConst *)&kind);
-	if (JS_IsException(f)) die("structuredClone cannot be made", 30);
-	JS_DefinePropertyValueStr(ctx, global, "structuredClone", f, JS_PROP_WRITABLE | JS_PROP_CONFIGURABLE);
-	JS_FreeValue(ctx, kind);
-	JS_FreeValue(ctx, make);
 }
 
 void globals_init(JSValueConst native, JSValueConst global) {
@@ -460,6 +402,7 @@ void globals_init(JSValueConst native, JSValueConst global) {
 		JS_CFUNC_DEF("digest", 2, js_digest),
 		JS_CFUNC_DEF("hmac", 3, js_hmac),
 		JS_CFUNC_DEF("randomFill", 1, js_random_fill),
+		JS_CFUNC_DEF("className", 1, js_class_name),
 	};
 	static const JSCFunctionListEntry globals[] = {
 		JS_CFUNC_MAGIC_DEF("setTimeout", 1, js_set_timer, 0),
@@ -477,5 +420,4 @@ void globals_init(JSValueConst native, JSValueConst global) {
 		JS_DeleteProperty(ctx, global, atom, 0);
 		JS_FreeAtom(ctx, atom);
 	}
-	clone_init(global);
 }

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define EVALUATED "<input>" /* the file of text that a script has parsed */
+
 typedef struct { const uint8_t *at, *end; bool bad; } input;
 
 static uint32_t number(input *in) {
@@ -85,7 +87,7 @@ static uint32_t utf16(uint32_t line, uint32_t column) {
 }
 
 /* put_frame adds a line of a trace, mapped: "    at NAME (FILE:LINE:COLUMN)", or "    at FILE:LINE:COLUMN" of an error of syntax.
- * It adds nothing for functions of the engine and of the SDK. */
+ * It adds nothing for functions of the SDK. */
 static void put_frame(writer *w, const char *s, const char *end) {
 	uint32_t line = 0, column = 0;
 	while (s < end && *s == ' ') s++;
@@ -98,7 +100,7 @@ static void put_frame(writer *w, const char *s, const char *end) {
 	for (int colons = 0; file_end > file && colons < 2;) colons += *--file_end == ':';
 	if (*file_end != ':' || sscanf(file_end, ":%u:%u", &line, &column) != 2 || line == 0 || column == 0) return;
 	place p = {file, (uint32_t)(file_end - file), line - 1, column - 1, false};
-	if (p.size == sizeof ENGINE_NAME - 1 && !memcmp(file, ENGINE_NAME, p.size)) return;
+	if (*open != '(' && p.size == sizeof EVALUATED - 1 && !memcmp(file, EVALUATED, p.size)) return; /* a place in what JSON.parse or eval read */
 	if (p.size == sizeof BUNDLE_NAME - 1 && !memcmp(file, BUNDLE_NAME, p.size) && user_bundle.map_size) {
 		p = find(line - 1, utf16(line - 1, column - 1));
 		if (p.own || p.size == 0) return;

@@ -5,3 +5,10 @@
 #define RECURSION 1024          /* bytes that each level takes at least */
 #define TAKE_STACK(size) ({ void *taken_ = __builtin_alloca(size); __asm__ volatile("" : : "r"(taken_)); })
 #define js_check_stack_overflow(rt, size) (TAKE_STACK(RECURSION), stack_overflows(rt, size))
+
+/* engine.c has these: the text of a function of the bundle is not copied. */
+#include <stddef.h>
+struct JSContext;
+struct JSRuntime;
+char *keep_source(struct JSContext *c, const char *text, size_t size);
+void drop_source(struct JSRuntime *r, char *text);

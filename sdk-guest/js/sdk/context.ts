@@ -3,7 +3,7 @@ import { engine, float, type Value, type Wire } from "./engine";
 import { call, misuse, quote, WeftError } from "./errors";
 import { fromWire, isEvent, typeOf, wire, type Event, type EventType } from "./event";
 import { callResource, HTTP, KV, LLM } from "./resource";
-import type { Schema } from "./schema";
+import { schemaAt, writer, type Schema, type Write } from "./schema";
 
 /** The run, the session and the attempt that a step works for. */
 export interface RunInfo {
@@ -55,6 +55,8 @@ export interface StepPlan {
   streams: EventType<any, any, any>[];
   single: boolean;
   state?: Schema<any, any>;
+  /** Writes the whole state, if its schema declares numbers. */
+  write?: Write | undefined;
 }
 
 type Edit = [op: string, path?: string, value?: unknown];
@@ -70,31 +72,27 @@ const hasId = (id: string) => id !== "" && id.length <= 128;
  */
 export class Context<S = any> {
   readonly #plan: StepPlan;
-  readonly #trigger: Wire;
-  readonly #run: any[];
-  readonly #config: any;
+  readonly #input: any[]; // step, trigger, run, config
 
   /** @internal */
-  constructor(plan: StepPlan, trigger: any, run: any[], config: any) {
+  constructor(plan: StepPlan, input: any[]) {
     this.#plan = plan;
-    this.#trigger = trigger;
-    this.#run = run;
-    this.#config = config;
+    this.#input = input;
   }
 
   /** The run, the session and the attempt. */
   get runInfo(): RunInfo {
-    const [tenant, workflow, runId, sessionId, invocation, attempt, clock] = this.#run;
+    const [tenant, workflow, runId, sessionId, invocation, attempt, clock] = this.#input[2];
     const lastError = this.lastError;
     return { tenant, workflow, runId, sessionId, invocation, attempt, started: dateOf(clock), ...(lastError && { lastError }) };
   }
 
   /** The number of the attempt: 1 for the first. */
-  get attempt(): number { return this.#run[5]; }
+  get attempt(): number { return this.#input[2][5]; }
 
   /** The error of the previous attempt; undefined in the first. */
   get lastError(): WeftError | undefined {
-    const e = this.#run[7];
+    const e = this.#input[2][7];
     return e && new WeftError(e.message, e);
   }
 
@@ -102,19 +100,18 @@ export class Context<S = any> {
   config(): { [key: string]: any };
   config<T>(schema: Schema<T, any>): T;
   config(schema?: Schema<any, any>): any {
-    const config = { ...this.#config };
+    const config = { ...this.#input[3] };
     return schema?.how.read ? schema.how.read(config) : config;
   }
 
   // ---- state
 
   /** Returns the whole state. */
-  async state(): Promise<S> { return this.#read(call('get ""', engine.state_get, [""])); }
+  async state(): Promise<S> { return this.#read(call("get", "", engine.state_get, [""])); }
 
   /** Returns the value at a path, or the fallback if there is none. Without a fallback, the code is "not_found". */
   async get<T = any>(path: string, fallback?: T): Promise<T> {
-    const request = fallback === undefined ? [path] : [path, fallback];
-    const v = call("get " + quote(path), engine.state_get, request, "get(path, fallback) gives a default");
+    const v = call("get", path, engine.state_get, fallback === undefined ? [path] : [path, fallback], "get(path, fallback) gives a default");
     return path === "" ? this.#read(v) : v;
   }
 
@@ -133,11 +130,20 @@ export class Context<S = any> {
   /** Fails with the code "conflict" unless the value at the path equals value. */
   async test(path: string, value: unknown): Promise<void> { this.#edit1(["test", path, value]); }
   /** Resets the whole state to its declared defaults. */
-  async clear(): Promise<void> { call("clear", engine.state_edit, [["clear"]]); }
+  async clear(): Promise<void> { call("clear", undefined, engine.state_edit, [["clear"]]); }
   /** Starts a list of edits that take effect together or not at all. */
-  batch(): Batch { return new Batch(); }
+  batch(): Batch { return new Batch((edit) => this.#written(edit)); }
 
-  #edit1(edit: Edit): any { return call(edit[0] + " " + quote(edit[1]!), engine.state_edit, [edit])[0]; }
+  #edit1(edit: Edit): any { return call(edit[0], edit[1], engine.state_edit, [this.#written(edit)])[0]; }
+
+  /** The edit with floats where the state's schema declares numbers. */
+  #written(edit: Edit): Edit {
+    const { write, state } = this.#plan;
+    if (!write || edit.length < 3) return edit;
+    const schema = schemaAt(state!.json, edit[1]!), own = edit[0] === "append" ? schema.items && writer(schema.items) : writer(schema);
+    return own ? [edit[0], edit[1]!, own(edit[2])] : edit;
+  }
+
   #read(state: any): any { const read = this.#plan.state?.how.read; return read ? read(state) : state; }
 
   /**
@@ -156,16 +162,16 @@ export class Context<S = any> {
   }
 
   #region(path: string, change: (value: any) => any): any {
-    const what = "edit " + quote(path);
-    const value = call(what, engine.state_begin, [path], "set the path before it is edited, or declare a default");
+    const value = call("edit", path, engine.state_begin, [path], "set the path before it is edited, or declare a default");
     let given: any;
     try {
       given = change(value);
-      if (given instanceof Promise) {
-        given.catch(() => {});
-        throw misuse(what + ": the function is asynchronous: let it return at once, and call the host before or after the edit");
+      if (typeof given?.then === "function") {
+        given.then(undefined, () => {});
+        throw misuse("edit " + quote(path) + ": the function is asynchronous: let it return at once, and call the host before or after the edit");
       }
-      call(what, engine.state_commit, [value]);
+      const { write, state } = this.#plan;
+      call("edit", path, engine.state_commit, [write ? (path === "" ? write : writer(schemaAt(state!.json, path)) ?? ((v: any) => v))(value) : value]);
     } catch (e) {
       try { engine.state_abort([]); } catch { /* the edit has ended */ }
       throw e;
@@ -178,13 +184,13 @@ export class Context<S = any> {
   /** Emits an event at once, to every step that accepts it, or to one step. */
   async send(ev: Event, step?: string): Promise<void> {
     this.#declared(this.#plan.emits, ev, "send", "emits");
-    call("send", engine.send_event, step === undefined ? [wire(ev)] : [wire(ev), step]);
+    call("send", undefined, engine.send_event, step === undefined ? [wire(ev)] : [wire(ev), step]);
   }
 
   /** Writes an event to the run's stream, where clients see it at once. No step receives it. */
   async stream(ev: Event): Promise<void> {
     this.#declared(this.#plan.streams, ev, "stream", "options: { streams: [...] }");
-    call("stream", engine.write_event_to_stream, [wire(ev)]);
+    call("stream", undefined, engine.write_event_to_stream, [wire(ev)]);
   }
 
   #declared(list: EventType<any, any, any>[], ev: any, what: string, where: string): void {
@@ -200,8 +206,8 @@ export class Context<S = any> {
   async collect<const L extends readonly EventType<any, any, any>[]>(types: L, options: { buffer?: string } = {}): Promise<Taken<L> | null> {
     if (!this.#plan.single) throw misuse("collect: the step takes several events at once already: let it take a single event");
     if (types.length === 0) throw misuse("collect: nothing to collect: name the types");
-    const request = [this.#trigger, types.map((et) => et.type), ...(options.buffer === undefined ? [] : [options.buffer])];
-    const got: Wire[] | null = call("collect", engine.collect_events, request);
+    const request = [this.#input[1], types.map((et) => et.type), ...(options.buffer === undefined ? [] : [options.buffer])];
+    const got: Wire[] | null = call("collect", undefined, engine.collect_events, request);
     return got && (got.map((ev, i) => fromWire(ev, types[i])) as any);
   }
 
@@ -213,7 +219,7 @@ export class Context<S = any> {
     const { id, ask, where, timeout, broadcast } = options;
     if (id !== undefined && !hasId(id)) throw misuse("wait: an id has 1 to 128 bytes");
     if (ask) this.#declared(this.#plan.streams, ask, "wait", "options: { streams: [...] }");
-    const ev = call("wait", engine.wait_for_event, {
+    const ev = call("wait", undefined, engine.wait_for_event, {
       type: type.type, waiter_id: id, waiter_event: ask && wire(ask), requirements: where, broadcast: broadcast || undefined,
       timeout: timeout === undefined ? undefined : nanoseconds(timeout),
     });
@@ -223,7 +229,7 @@ export class Context<S = any> {
   /** Waits for a time, which may be long. */
   async sleep(span: Duration): Promise<void> {
     const ns = nanoseconds(span);
-    if (ns) call("sleep", engine.sleep, [ns]);
+    if (ns) call("sleep", undefined, engine.sleep, [ns]);
   }
 
   /**
@@ -235,7 +241,7 @@ export class Context<S = any> {
     if (id !== undefined && !hasId(id)) throw misuse("run: a child's id has 1 to 128 bytes");
     if (sameSession && session !== undefined) throw misuse("run: a child has one session: give sameSession or session");
     const own = sameSession ? { shared: true } : session === undefined ? undefined : { id: session };
-    const [type, fields] = call("run " + quote(workflow), engine.run_workflow, {
+    const [type, fields] = call("run", workflow, engine.run_workflow, {
       workflow, event: isEvent(start) ? wire(start) : ["StartEvent", start], id, session: own, include_stream: stream || undefined,
     });
     return type === "StopEvent" ? (fields.result ?? null) : fields;
@@ -244,12 +250,12 @@ export class Context<S = any> {
   // ---- time, chance, resources
 
   /** Returns the time, which does not advance while a step computes. */
-  async now(): Promise<Date> { return dateOf(call("now", engine.now, [])); }
+  async now(): Promise<Date> { return dateOf(call("now", undefined, engine.now, [])); }
 
   /** Returns random bytes, at most 4096. They are the same when the step is replayed. */
   async random(n: number): Promise<Uint8Array> {
     if (!(Number.isInteger(n) && n >= 0 && n <= 4096)) throw misuse("random: ask for 0 to 4096 bytes at a time");
-    return call("random", engine.random, [n]);
+    return call("random", undefined, engine.random, [n]);
   }
 
   /** Calls a resource that the operator has granted. The answer is recorded. */
@@ -280,10 +286,13 @@ export function log(level: number, message: string, attrs?: object): void {
 
 /** A list of edits that take effect together or not at all. */
 export class Batch {
-  readonly #edits: unknown[] = [];
+  readonly #edits: Edit[] = [];
 
-  #add(...edit: unknown[]): this {
-    this.#edits.push(edit);
+  /** @internal */
+  constructor(private readonly written: (edit: Edit) => Edit) {}
+
+  #add(...edit: Edit): this {
+    this.#edits.push(this.written(edit));
     return this;
   }
 
@@ -298,5 +307,5 @@ export class Batch {
   clear(): this { return this.#add("clear"); }
 
   /** Makes the edits and returns a result for each. */
-  async do(): Promise<any[]> { return this.#edits.length === 0 ? [] : call("batch", engine.state_edit, this.#edits); }
+  async do(): Promise<any[]> { return this.#edits.length === 0 ? [] : call("batch", undefined, engine.state_edit, this.#edits); }
 }

@@ -11,6 +11,7 @@ export interface Engine {
   readonly version: 1;
   describe: () => unknown;
   step: (input: [step: string, trigger: any, run: any[], config?: any]) => unknown;
+  give?: (result: any) => unknown;
   warm?: () => void;
   WeftError?: unknown;
   readonly inStep: boolean;
@@ -41,6 +42,7 @@ export interface Engine {
   digest(algorithm: Hash, data: Uint8Array): Uint8Array;
   hmac(algorithm: Hash, key: Uint8Array, data: Uint8Array): Uint8Array;
   randomFill(bytes: Uint8Array): void;
+  className(object: object): string;
 }
 
 /** The engine; undefined in a process that only tests functions, such as Node's. */
@@ -51,7 +53,7 @@ if (engine && engine.version !== 1) {
 }
 
 /**
- * Marks a number as a float, even if it is whole: a value that leaves the step is then 3.0
- * and not 3. Fields of the type "number" need no mark.
+ * Marks a number that leaves the step as a float even if it is whole, as a float64 of Go does: `result(float(2))`.
+ * Fields of the schema t.number() are floats without it.
  */
-export const float = (n: number): any => (engine ? engine.float(n) : n);
+export const float = (n: number): number => (engine ? engine.float(n) : n);

@@ -1,9 +1,12 @@
 import type { Value, Wire } from "./engine";
 import { misuse } from "./errors";
-import { extended, schemaOf, t, type Fields, type InOf, type OutOf, type Schema } from "./schema";
+import { extended, schemaOf, t, writer, type Fields, type InOf, type OutOf, type Schema } from "./schema";
 
 /** The key under which an event has its type. It cannot be seen by code that lists keys. */
 export const typeOf: unique symbol = Symbol("weft.type");
+
+/** The key under which an event has what writes its fields, if that is needed. */
+const writeOf: unique symbol = Symbol("weft.write");
 
 /** An event of the type named N, with the fields F. */
 export type Event<N extends string = string, F = {}> = F & { readonly [typeOf]: N };
@@ -51,12 +54,12 @@ function declare(type: string, fields: any, options: EventOptions, kind?: string
     kind ??= parent.decl.kind;
   }
   const base = parent ? parent.type : kind && bases[kind] !== type ? bases[kind] : undefined;
-  const proto = Object.create(Object.prototype, { [typeOf]: { value: type }, ...methods });
+  const proto = Object.create(Object.prototype, { [typeOf]: { value: type }, [writeOf]: { value: writer(schema.json) }, ...methods });
   const { read } = schema.how;
   const make: any = (fields?: any) => {
-    const ev = Object.assign(Object.create(proto), fields);
+    const ev = { __proto__: proto, ...fields }; // a field __proto__ stays a field
     const done = read ? read(ev) : ev;
-    return done === ev ? ev : Object.assign(Object.create(proto), done); // a library's schema gives a new object
+    return done === ev ? ev : { __proto__: proto, ...done }; // a library's schema gives a new object
   };
   make.is = (value: any) => {
     for (let d = value?.[typeOf] && events.get(value[typeOf]); d; d = d.decl.extends) if (d.type === type) return true;
@@ -142,12 +145,15 @@ export const content = (value: any): Event<"StepOutput", any> => StepOutput({ co
 export const stopWith = (value: any): Event<"StepOutput", any> => StepOutput({ content: value, stop: true });
 
 /** wire gives an event as the host takes it. */
-export const wire = (ev: any): Wire => [ev[typeOf], ev];
+export function wire(ev: any): Wire {
+  const write = ev[writeOf];
+  return [ev[typeOf], write ? write(ev) : ev];
+}
 
 /** fromWire makes the event that the host gave. It does not change its argument. */
-export function fromWire([type, fields]: Wire, accepted?: EventType<any, any, any>): any {
-  const et = events.get(type) ?? accepted;
-  return et ? (et as any)(fields) : fields;
+export function fromWire(ev: Wire, accepted?: EventType<any, any, any>): any {
+  const et = events.get(ev[0]) ?? accepted;
+  return et ? (et as any)(ev[1]) : ev[1];
 }
 
 /** isEvent reports whether a value is an event. */

@@ -5,6 +5,8 @@ interface Console {
   info(...values: any[]): void;
   debug(...values: any[]): void;
   trace(...values: any[]): void;
+  dir(...values: any[]): void;
+  assert(condition: unknown, ...values: any[]): void;
   warn(...values: any[]): void;
   error(...values: any[]): void;
 }
@@ -17,7 +19,7 @@ declare function setInterval<A extends any[]>(f: (...args: A) => void, ms?: numb
 declare function clearTimeout(id?: number): void;
 declare function clearInterval(id?: number): void;
 declare function queueMicrotask(f: () => void): void;
-declare function structuredClone<T>(value: T): T;
+declare function structuredClone<T>(value: T, options?: { transfer?: ArrayBuffer[] }): T;
 declare function atob(text: string): string;
 declare function btoa(text: string): string;
 
@@ -31,7 +33,7 @@ declare class TextDecoder {
   readonly encoding: string;
   readonly fatal: boolean;
   readonly ignoreBOM: boolean;
-  decode(source?: ArrayBuffer | ArrayBufferView): string;
+  decode(source?: ArrayBuffer | ArrayBufferView, options?: { stream?: boolean }): string;
 }
 declare class DOMException extends Error {
   constructor(message?: string, name?: string);
@@ -45,10 +47,85 @@ declare var crypto: {
   readonly subtle: {
     digest(algorithm: string | { name: string }, data: ArrayBuffer | ArrayBufferView): Promise<ArrayBuffer>;
     importKey(format: "raw", data: ArrayBuffer | ArrayBufferView, algorithm: { name: "HMAC"; hash: string | { name: string } }, extractable: boolean, usages: string[]): Promise<CryptoKey>;
+    generateKey(algorithm: { name: "HMAC"; hash: string | { name: string }; length?: number }, extractable: boolean, usages: string[]): Promise<CryptoKey>;
+    exportKey(format: "raw", key: CryptoKey): Promise<ArrayBuffer>;
     sign(algorithm: string | { name: string }, key: CryptoKey, data: ArrayBuffer | ArrayBufferView): Promise<ArrayBuffer>;
     verify(algorithm: string | { name: string }, key: CryptoKey, signature: ArrayBuffer | ArrayBufferView, data: ArrayBuffer | ArrayBufferView): Promise<boolean>;
   };
 };
+declare class URLSearchParams {
+  constructor(init?: string | Iterable<[string, string]> | { [name: string]: string });
+  readonly size: number;
+  append(name: string, value: string): void;
+  delete(name: string, value?: string): void;
+  get(name: string): string | null;
+  getAll(name: string): string[];
+  has(name: string, value?: string): boolean;
+  set(name: string, value: string): void;
+  sort(): void;
+  forEach(f: (value: string, name: string, params: URLSearchParams) => void, self?: unknown): void;
+  entries(): IterableIterator<[string, string]>;
+  keys(): IterableIterator<string>;
+  values(): IterableIterator<string>;
+  [Symbol.iterator](): IterableIterator<[string, string]>;
+  toString(): string;
+}
+declare class URL {
+  constructor(url: string | URL, base?: string | URL);
+  static canParse(url: string | URL, base?: string | URL): boolean;
+  static parse(url: string | URL, base?: string | URL): URL | null;
+  href: string;
+  readonly origin: string;
+  protocol: string;
+  username: string;
+  password: string;
+  host: string;
+  hostname: string;
+  port: string;
+  pathname: string;
+  search: string;
+  readonly searchParams: URLSearchParams;
+  hash: string;
+  toString(): string;
+  toJSON(): string;
+}
+declare class Event {
+  constructor(type: string, options?: { bubbles?: boolean; cancelable?: boolean });
+  readonly type: string;
+  readonly bubbles: boolean;
+  readonly cancelable: boolean;
+  readonly defaultPrevented: boolean;
+  readonly target: EventTarget | null;
+  readonly currentTarget: EventTarget | null;
+  readonly timeStamp: number;
+  preventDefault(): void;
+  stopPropagation(): void;
+  stopImmediatePropagation(): void;
+}
+declare class CustomEvent<T = any> extends Event {
+  constructor(type: string, options?: { bubbles?: boolean; cancelable?: boolean; detail?: T });
+  readonly detail: T;
+}
+type Listener = ((event: any) => void) | { handleEvent(event: any): void };
+declare class EventTarget {
+  addEventListener(type: string, listener: Listener | null, options?: { once?: boolean; signal?: AbortSignal } | boolean): void;
+  removeEventListener(type: string, listener: Listener | null): void;
+  dispatchEvent(event: Event): boolean;
+}
+declare class AbortSignal extends EventTarget {
+  private constructor();
+  static abort(reason?: unknown): AbortSignal;
+  static timeout(ms: number): AbortSignal;
+  static any(signals: Iterable<AbortSignal>): AbortSignal;
+  readonly aborted: boolean;
+  readonly reason: any;
+  onabort: ((event: Event) => void) | null;
+  throwIfAborted(): void;
+}
+declare class AbortController {
+  readonly signal: AbortSignal;
+  abort(reason?: unknown): void;
+}
 declare var performance: { now(): number; readonly timeOrigin: number };
 
 declare module "*.txt" { const text: string; export default text; }

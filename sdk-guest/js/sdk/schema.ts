@@ -2,7 +2,7 @@ import { float } from "./engine";
 import { WeftError } from "./errors";
 
 /** A JSON Schema of version 2020-12, as data. */
-export type JSONSchema = { [keyword: string]: any };
+export type JSONSchema = { [keyword: string | symbol]: any };
 
 /**
  * The schema of a field. Out is the type that steps read; In is the type that they give,
@@ -41,22 +41,66 @@ export class Schema<Out, In = Out> {
     return new Schema({ ...this.json, maximum: this.wire(value) }, this.how);
   }
 
-  /** @internal */
-  wire(value: any): any { return this.json.type === "number" && typeof value === "number" ? float(value) : value; }
+  /** @internal A value with floats where the schema declares numbers. */
+  wire(value: any): any {
+    const write = writer(this.json);
+    return write ? write(value) : value;
+  }
 
   /** @internal The value of a new session's state. */
-  initial(): any {
-    if (this.how.fallback !== undefined) return this.wire(this.how.fallback);
-    return this.how.zero ? this.how.zero() : null;
-  }
+  initial(): any { return this.how.fallback ?? this.how.zero?.() ?? null; }
 }
 
 interface How {
   optional?: boolean;
   fallback?: any;
   zero?: () => any;
+  /** Another library reads the values. */
+  foreign?: boolean;
   /** Completes and converts a value that was read; absent if there is nothing to do. */
   read?: (value: any) => any;
+}
+
+/** What makes floats of the numbers that a JSON Schema declares as "number"; undefined if it declares none. */
+export type Write = (value: any) => any;
+
+/** writer gives the function that writes values of a schema. */
+export function writer(json: any): Write | undefined {
+  if (json.type === "number") return (v) => (typeof v === "number" ? float(v) : v);
+  if (json.type === "array") {
+    const write = json.items && writer(json.items), first = (json[itemsOf] ?? json.prefixItems ?? []).map(writer);
+    if (!write && !first.some(Boolean)) return;
+    return (v) => (Array.isArray(v) ? v.map((x, i) => (first[i] ?? write ?? same)(x)) : v);
+  }
+  if (json.type !== "object") return;
+  const known = json.properties ?? {}, fields: [string, Write][] = [];
+  for (const name of Object.keys(known)) {
+    const write = writer(known[name]);
+    if (write) fields.push([name, write]);
+  }
+  const others = json.additionalProperties && writer(json.additionalProperties);
+  if (fields.length === 0 && !others) return;
+  return (v) => {
+    if (v === null || typeof v !== "object" || typeof v.toJSON === "function") return v;
+    const to = { ...v };
+    for (const [name, write] of fields) if (Object.hasOwn(to, name)) to[name] = write(to[name]);
+    if (others) for (const name of Object.keys(to)) if (!Object.hasOwn(known, name)) to[name] = others(to[name]);
+    return to;
+  };
+}
+
+const same: Write = (v) => v;
+
+/** The key under which the schema of a tuple has those of its items. It does not leave the module. */
+const itemsOf = Symbol("weft.items");
+
+/** schemaAt gives the JSON Schema of the place at a path, or one of anything. */
+export function schemaAt(json: any, path: string): any {
+  if (path === "") return json;
+  for (const part of path.split(".")) {
+    json = json?.type === "array" ? json.items : Object.hasOwn(json?.properties ?? {}, part) ? json.properties[part] : json?.additionalProperties;
+  }
+  return typeof json === "object" && json !== null ? json : {};
 }
 
 /** The type that steps read, of a schema. */
@@ -93,7 +137,7 @@ export const t = {
   /** A whole number of up to 64 bits, always read as a bigint. */
   bigint: (): Schema<bigint> =>
     new Schema({ type: "integer" }, { zero: () => 0n, read: (v) => (typeof v === "number" ? BigInt(v) : v) }),
-  number: (): Schema<number> => new Schema({ type: "number" }, { zero: () => float(0) }),
+  number: (): Schema<number> => new Schema({ type: "number" }, { zero: () => 0 }),
   /** Bytes, a Uint8Array. */
   bytes: (): Schema<Uint8Array> => new Schema({}, { zero: () => new Uint8Array(0) }),
   any: (): Schema<any, any> => new Schema({}, { zero: () => null }),
@@ -105,7 +149,7 @@ export const t = {
   },
   /** A list of fixed length. The host checks the length; the types of the items are for the compiler. */
   tuple: <const L extends readonly Schema<any, any>[]>(...items: L): Schema<{ -readonly [K in keyof L]: Infer<L[K]> }> =>
-    new Schema<any>({ type: "array", minItems: items.length, maxItems: items.length }, { zero: () => items.map((i) => i.initial()) }),
+    new Schema<any>({ type: "array", minItems: items.length, maxItems: items.length, [itemsOf]: items.map((i) => i.json) }, { zero: () => items.map((i) => i.initial()) }),
   /** A map whose keys are not fixed. */
   record: <O, I>(values: Schema<O, I>): Schema<{ [key: string]: O }, { [key: string]: I }> => {
     const { read } = values.how;
@@ -146,7 +190,7 @@ function reading(shape: Shape): How {
       if (v === null || typeof v !== "object") return v;
       for (const [name, { how }] of work) {
         if (v[name] === undefined) {
-          if (how.fallback !== undefined) v[name] = typeof how.fallback === "object" ? structuredClone(how.fallback) : how.fallback;
+          if (how.fallback !== undefined) v[name] = copy(how.fallback);
         } else if (how.read) {
           v[name] = how.read(v[name]);
         }
@@ -156,20 +200,49 @@ function reading(shape: Shape): How {
   };
 }
 
+/** copy copies a default, so that a step may change it. */
+function copy(v: any): any {
+  if (typeof v !== "object" || v === null || v instanceof Uint8Array) return v;
+  return Array.isArray(v) ? v.map(copy) : Object.fromEntries(Object.entries(v).map(([k, x]) => [k, copy(x)]));
+}
+
 function foreign(schema: any): Schema<any, any> {
   const standard = schema["~standard"];
   if (!standard) return new Schema({ ...schema });
   if (!standard.jsonSchema) throw new TypeError("the schema's library does not give JSON Schema: use t.of(JSON Schema) or the builder t");
   const { $schema: _, ...json } = standard.jsonSchema.input({ target: "draft-2020-12" });
   return new Schema(json, {
+    foreign: true,
     read: (v) => {
       const r = standard.validate(v);
-      if (r instanceof Promise) throw new TypeError("a schema that validates asynchronously cannot be used here");
+      if (typeof r?.then === "function") throw new TypeError("a schema that validates asynchronously cannot be used here");
       if (!r.issues) return r.value;
-      const why = r.issues.map((i: any) => [(i.path ?? []).map((p: any) => p.key ?? p).join("."), i.message].filter(Boolean).join(": "));
+      const why = r.issues.map((i: any) => [(i.path ?? []).map((p: any) => p?.key ?? p).join("."), i.message].filter(Boolean).join(": "));
       throw new WeftError(why.join("; "), { code: "schema_violation" });
     },
   });
+}
+
+/** warm lets a schema's library build what it builds at first use, while the module is described. */
+export function warm({ json, how }: Schema<any, any>): void {
+  if (!how.foreign) return;
+  for (const v of [{}, sample(json)]) {
+    try {
+      how.read!(v);
+    } catch (e) {
+      if (!(e instanceof WeftError)) throw e;
+    }
+  }
+}
+
+function sample(json: any): any {
+  switch (json.type) {
+    case "object": return Object.fromEntries(Object.entries(json.properties ?? {}).map(([k, s]) => [k, sample(s)]));
+    case "array": return json.items ? [sample(json.items)] : [];
+    case "string": return "";
+    case "boolean": return false;
+    default: return json.type ? 0 : json.anyOf ? sample(json.anyOf[0]) : null;
+  }
 }
 
 /** The fields of an event or a state: a shape, or a schema of an object. */

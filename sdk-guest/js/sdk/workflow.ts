@@ -4,7 +4,7 @@ import { engine } from "./engine";
 import { misuse, quote, WeftError } from "./errors";
 import { fromWire, isEvent, StepInput, StepOutput, typeOf, wire, type Event, type EventType } from "./event";
 import { group, retryManifest, Rule, type Retry } from "./retry";
-import { schemaOf, Schema, type Fields, type InOf, type OutOf } from "./schema";
+import { schemaOf, Schema, warm, writer, type Fields, type InOf, type OutOf } from "./schema";
 
 type Type = EventType<any, any, any>;
 
@@ -161,6 +161,7 @@ export interface WorkflowOptions<S> {
 export interface Workflow { readonly name: string }
 
 let defined: string | undefined;
+let running: Declared; // the step of this invocation
 
 /** Declares the module's workflow. Call it once, at the top level: `export default workflow(...)`. */
 export function workflow<S = any>(name: string, options: WorkflowOptions<S>, steps: NoInfer<Step<S>>[]): Workflow {
@@ -170,11 +171,14 @@ export function workflow<S = any>(name: string, options: WorkflowOptions<S>, ste
   defined = name;
   const byName = new Map<string, Declared>();
   const types = new Map<string, Type>();
-  const faults: string[] = [];
+  const faults: string[] = [], write = options.state && writer(options.state.schema.json);
   for (const { declared: s } of steps as Step<any>[]) {
     if (byName.has(s.name)) faults.push(`step ${quote(s.name)} is there twice: name one of them differently`);
     byName.set(s.name, s);
-    if (options.state) s.state = options.state.schema;
+    if (options.state) {
+      s.state = options.state.schema;
+      s.write = write;
+    }
     for (const fault of faultsOf(s)) faults.push(`step ${quote(s.name)}: ${fault}`);
     for (const et of [...s.accepts, ...s.emits, ...s.emitLists, ...s.streams, ...s.waits]) {
       if (typeof et?.decl !== "object") continue;
@@ -187,12 +191,17 @@ export function workflow<S = any>(name: string, options: WorkflowOptions<S>, ste
   if (faults.length > 0) throw misuse(`workflow ${quote(name)}: ${faults.length === 1 ? faults[0] : faults.length + " faults:\n- " + [...new Set(faults)].join("\n- ")}`);
   if (engine) {
     engine.describe = () => manifest(name, options, [...byName.values()], types);
-    engine.step = ([step, trigger, run, config]) => {
-      const s = byName.get(step);
-      if (!s) throw misuse(`the workflow ${quote(name)} has no step ${quote(step)}`);
-      const given = s.run(new Context(s, trigger, run, config), take(s, trigger));
-      return given instanceof Promise ? given.then((g) => give(s, g)) : give(s, given);
+    engine.warm = () => {
+      for (const et of types.values()) warm(et.decl.schema);
+      if (options.state) warm(options.state.schema);
     };
+    engine.step = (input) => {
+      const s = byName.get(input[0]);
+      if (!s) throw misuse(`the workflow ${quote(name)} has no step ${quote(input[0])}`);
+      running = s;
+      return s.run(new Context(s, input), s.mode === "one" ? fromWire(input[1], s.accepts[0]) : take(s, input[1]));
+    };
+    engine.give = (given) => give(running, given);
   }
   return { name };
 }
@@ -243,10 +252,8 @@ function one(s: Declared, ev: any, types: Type[], shown: string): any {
   if (!isEvent(ev)) {
     throw misuse(`step ${quote(s.name)} returns ${show(ev)}, not an event: make events by their types, such as Ask({ ... }), and results by result(value)`);
   }
-  if (!types.some((et) => et.type === ev[typeOf])) {
-    throw misuse(`step ${quote(s.name)} returns ${shown}, which is not declared: add it to the step's emits`);
-  }
-  return wire(ev);
+  for (const et of types) if (et.type === ev[typeOf]) return wire(ev);
+  throw misuse(`step ${quote(s.name)} returns ${shown}, which is not declared: add it to the step's emits`);
 }
 
 const show = (v: unknown) => (v === null ? "null" : Array.isArray(v) ? "a list" : typeof v === "object" ? "a plain object" : "a " + typeof v);
@@ -261,7 +268,7 @@ function manifest(name: string, options: WorkflowOptions<any>, steps: Declared[]
     version, description: doc, part: options.part || steps.some((s) => s.part) || undefined,
     resources: resources?.map((r) => ({ name: r.name, kind: r.kind, description: r.doc, optional: r.optional || undefined })),
     timeout: timeout === undefined ? undefined : nanoseconds(timeout),
-    state: state && { schema: { ...state.schema.json, title: state.title }, default: state.first ?? state.schema.initial() },
+    state: state && { schema: { ...state.schema.json, title: state.title }, default: state.schema.wire(state.first ?? state.schema.initial()) },
   };
 }
 

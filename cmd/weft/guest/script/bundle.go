@@ -1,6 +1,7 @@
 package script
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -63,6 +65,9 @@ func Build(dir string, o Options) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := b.adviseZod(o.Said); err != nil {
+		return nil, err
+	}
 	if err := b.checkSize(o.Said); err != nil {
 		return nil, err
 	}
@@ -98,6 +103,7 @@ func Entry(dir string) string {
 type bundled struct {
 	source, sourceMap []byte
 	inputs            map[string]int // the bytes that each file takes in the bundle
+	usesZod           []string       // the project's files that import zod
 }
 
 // Description describes the script of a module. The custom section [Section] holds it as
@@ -169,8 +175,52 @@ func shownName(source string) (shown string, isSDK bool) {
 	return name, inNamespace || source == wrapper || strings.HasPrefix(source, sdkFolder+"/")
 }
 
-// bundle makes one script of the entry and all that it imports.
+// A globalModule is a module of the SDK that defines globals.
+type globalModule struct {
+	name    string
+	globals *regexp.Regexp // what names one of the globals
+}
+
+// globals are the modules for the globals that neither the engine nor globals.ts defines.
+var globals = []globalModule{
+	{"text", regexp.MustCompile(`\bText(En|De)coder\b`)},
+	{"crypto", regexp.MustCompile(`\bcrypto\b`)},
+	{"clone", regexp.MustCompile(`\bstructuredClone\b`)},
+	{"url", regexp.MustCompile(`\bURL(SearchParams)?\b`)},
+	{"abort", regexp.MustCompile(`\b((Custom)?Event|EventTarget|Abort(Controller|Signal))\b`)},
+}
+
+// bundle makes one script of the entry and all that it imports, with the modules of those
+// globals that the script names.
 func bundle(dir, entry string, said io.Writer) (*bundled, error) {
+	var messages bytes.Buffer
+	b, err := bundleWith(dir, entry, nil, &messages)
+	if err == nil {
+		modules := []string{}
+		for _, g := range globals {
+			if g.globals.Match(b.source) {
+				modules = append(modules, g.name)
+			}
+		}
+		if len(modules) > 0 {
+			messages.Reset()
+			b, err = bundleWith(dir, entry, modules, &messages)
+		}
+	}
+	if messages.Len() > 0 {
+		if _, err := messages.WriteTo(said); err != nil {
+			return nil, err
+		}
+	}
+	return b, err
+}
+
+// bundleWith makes one script of modules of the SDK, the entry, and all that they import.
+func bundleWith(dir, entry string, modules []string, said io.Writer) (*bundled, error) {
+	imports := ""
+	for _, name := range append([]string{"globals"}, modules...) {
+		imports += fmt.Sprintf("import \"weft/%s\"; ", name)
+	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -180,7 +230,7 @@ func bundle(dir, entry string, said io.Writer) (*bundled, error) {
 	}
 	r := api.Build(api.BuildOptions{
 		AbsWorkingDir: dir,
-		Stdin:         &api.StdinOptions{Contents: "import \"weft/globals\"; import \"./" + entry + "\";", ResolveDir: dir, Sourcefile: wrapper},
+		Stdin:         &api.StdinOptions{Contents: imports + "import \"./" + entry + "\";", ResolveDir: dir, Sourcefile: wrapper},
 		Outfile:       filepath.Join(dir, "bundle.js"), // not written; names in the source map are relative to its folder
 		Bundle:        true, Format: api.FormatIIFE, Platform: api.PlatformNeutral, Target: api.ES2023,
 		MainFields: []string{"module", "main"}, Conditions: []string{"weft", "import"},
@@ -206,6 +256,9 @@ func bundle(dir, entry string, said io.Writer) (*bundled, error) {
 		}
 	}
 	var meta struct {
+		Inputs map[string]struct {
+			Imports []struct{ Path, Original string }
+		}
 		Outputs map[string]struct {
 			Inputs map[string]struct{ BytesInOutput int }
 		}
@@ -216,13 +269,43 @@ func bundle(dir, entry string, said io.Writer) (*bundled, error) {
 	for _, out := range meta.Outputs {
 		for name, in := range out.Inputs {
 			b.inputs[name] = in.BytesInOutput
+			for _, i := range meta.Inputs[name].Imports {
+				if i.Original == "zod" && !strings.Contains(name, "node_modules/") {
+					b.usesZod = append(b.usesZod, name)
+				}
+			}
 		}
 	}
+	slices.Sort(b.usesZod)
 	return b, nil
 }
 
+// adviseZod says how a bundle loses zod's languages, if they are more than half of it.
+func (b *bundled) adviseZod(said io.Writer) error {
+	languages := 0
+	for name, size := range b.inputs {
+		if strings.Contains(name, "node_modules/zod/") && strings.Contains(name, "/locales/") {
+			languages += size
+		}
+	}
+	if languages*2 <= len(b.source) || len(b.usesZod) == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(said, "warning: %d of the bundle's %d bytes are zod's messages in other languages: write import * as z from \"zod\" in %s, which leaves them out\n",
+		languages, len(b.source), strings.Join(b.usesZod, " and "))
+	return err
+}
+
+// unresolved matches the bundler's message of a package that it has not found.
+var unresolved = regexp.MustCompile(`^Could not resolve "([^./"][^"]*)"$`)
+
 // say writes messages in the bundler's own format.
 func say(said io.Writer, faults, warnings []api.Message) error {
+	for i := range faults {
+		if name := unresolved.FindStringSubmatch(faults[i].Text); name != nil {
+			faults[i].Notes = []api.Note{{Text: fmt.Sprintf("There is no package %q in node_modules: install it, or import a file of the project as %q.", name[1], "./"+name[1])}}
+		}
+	}
 	text := strings.Join(api.FormatMessages(warnings, api.FormatMessagesOptions{Kind: api.WarningMessage}), "") +
 		strings.Join(api.FormatMessages(faults, api.FormatMessagesOptions{Kind: api.ErrorMessage}), "")
 	if text == "" {
@@ -269,9 +352,14 @@ func resolver(dir string) api.Plugin {
 // the SDK in this program.
 func findSDK(dir, name string) (api.OnResolveResult, error) {
 	file := cmp.Or(name, "weft") + ".ts"
-	if own := filepath.Join(dir, sdkFolder, "weft.ts"); name == "" || name == "globals" {
-		if _, err := os.Stat(own); err == nil {
-			return api.OnResolveResult{Path: filepath.Join(dir, sdkFolder, file)}, nil
+	module := slices.ContainsFunc(globals, func(g globalModule) bool { return g.name == name })
+	if name == "" || name == "globals" || module {
+		if _, err := os.Stat(filepath.Join(dir, sdkFolder, "weft.ts")); err == nil {
+			own := filepath.Join(dir, sdkFolder, file)
+			if _, err := os.Stat(own); err != nil && module { // an SDK of before has all globals in one file
+				own = filepath.Join(dir, sdkFolder, "globals.ts")
+			}
+			return api.OnResolveResult{Path: own}, nil
 		}
 		if _, err := fs.Stat(sdk.Source, file); err != nil {
 			return api.OnResolveResult{}, err
@@ -310,14 +398,14 @@ var nodeModules = map[string]string{
 	"crypto":         "use the global crypto: crypto.subtle.digest, crypto.getRandomValues, crypto.randomUUID",
 	"buffer":         "use Uint8Array, which has toBase64 and toHex",
 	"util":           "use TextEncoder, TextDecoder and structuredClone",
-	"url":            "use text, or a package from npm",
-	"events":         "steps give events to each other by returning them",
+	"url":            "use the globals URL and URLSearchParams",
+	"events":         "steps give events to each other by returning them; within a step, use the global EventTarget",
 	"stream":         "use arrays and generators; ctx.stream(event) writes to the run's stream",
 	"timers":         "use setTimeout, or ctx.sleep for longer times",
 	"child_process":  "return a list of events: the steps that take them run side by side",
 	"worker_threads": "return a list of events: the steps that take them run side by side",
 	"assert":         "throw an error, such as new WeftError(message, { code })",
 	"zlib":           "use a package written in JavaScript",
-	"querystring":    "use a package from npm",
+	"querystring":    "use the global URLSearchParams",
 	"test":           "cases.json has the cases of 'weft test'",
 }

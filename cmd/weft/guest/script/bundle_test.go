@@ -65,8 +65,8 @@ func TestBuild(t *testing.T) {
 
 // A project's own SDK goes before the SDK of the program.
 func TestOwnSDK(t *testing.T) {
-	dir := folder(t, map[string]string{"main.js": `import { mine } from "weft"; mine();`,
-		"sdk/weft.ts": `import "./globals"; export const mine = () => "my own";`, "sdk/globals.ts": ""})
+	dir := folder(t, map[string]string{"main.js": `import { mine } from "weft"; mine(URL);`,
+		"sdk/weft.ts": `import "./globals"; export const mine = () => "my own";`, "sdk/globals.ts": "globalThis.URL = 1"})
 	var said bytes.Buffer
 	module, err := Build(dir, Options{Language: "js", Said: &said})
 	if err != nil || !bytes.Contains(module, []byte("my own")) {
@@ -103,6 +103,30 @@ func TestBuildRefuses(t *testing.T) {
 	}
 	if _, err := Build(t.TempDir(), Options{}); err == nil || !strings.Contains(err.Error(), "main.ts") {
 		t.Errorf("an empty folder: %v", err)
+	}
+}
+
+// A bundle has the module of a global if it names the global, and only then.
+func TestGlobals(t *testing.T) {
+	modules := map[string]string{"text": "TextDecoder reads UTF-8 only", "crypto": "getRandomValues", "clone": "DataCloneError", "url": "is not a URL", "abort": "AbortError"}
+	if len(modules) != len(globals) {
+		t.Fatalf("%d modules are tested, there are %d", len(modules), len(globals))
+	}
+	for _, tt := range []struct{ uses, module string }{
+		{`new TextEncoder()`, "text"}, {`new TextDecoder()`, "text"}, {`globalThis.crypto.subtle`, "crypto"}, {`structuredClone({})`, "clone"},
+		{`new URL("x:y")`, "url"}, {`new URLSearchParams()`, "url"}, {`(({ URL }) => URL)(globalThis)`, "url"}, {`new AbortController()`, "abort"},
+		{`AbortSignal.timeout(1)`, "abort"}, {`new EventTarget()`, "abort"}, {`new Event("x")`, "abort"}, {`new CustomEvent("x")`, "abort"}, {`1`, ""},
+	} {
+		var said bytes.Buffer
+		b, err := bundle(folder(t, map[string]string{"main.js": strings.Replace(hello, "shout(text)", tt.uses, 1), "greeting.txt": "", "src/shout.ts": "export const shout = 1;"}), "main.js", &said)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, &said)
+		}
+		for name, part := range modules {
+			if has := bytes.Contains(b.source, []byte(part)); has != (name == tt.module) {
+				t.Errorf("a bundle that uses %s has the module %s: %v", tt.uses, name, has)
+			}
+		}
 	}
 }
 

@@ -29,15 +29,17 @@ func LineMap(sourceMap []byte, name func(source string) (shown string, sdk bool)
 		return nil, fmt.Errorf("read the source map: version %d is not 3", m.Version)
 	}
 	out := binary.AppendUvarint([]byte{1}, uint64(len(m.Sources)))
-	for _, source := range m.Sources {
+	own := make([]bool, len(m.Sources)+1) // by the source's number, which counts from 1
+	for i, source := range m.Sources {
 		shown, sdk := name(source)
+		own[i+1] = sdk
 		flags := byte(0)
 		if sdk {
 			flags = 1
 		}
 		out = append(binary.AppendUvarint(append(out, flags), uint64(len(shown))), shown...)
 	}
-	segments, count, err := lineSegments(m.Mappings, len(m.Sources))
+	segments, count, err := lineSegments(m.Mappings, own)
 	if err != nil {
 		return nil, fmt.Errorf("read the source map: %w", err)
 	}
@@ -47,8 +49,9 @@ func LineMap(sourceMap []byte, name func(source string) (shown string, sdk bool)
 // place is a segment of a source map. source counts from 1; 0 is no source.
 type place struct{ line, column, source, sourceLine, sourceColumn int64 }
 
-// lineSegments converts the mappings of a source map.
-func lineSegments(mappings string, sources int) (out []byte, count int, err error) {
+// lineSegments converts the mappings of a source map. Of the SDK's files, whose places are
+// not shown, one segment in a line of the bundle is enough.
+func lineSegments(mappings string, own []bool) (out []byte, count int, err error) {
 	var last place // the last segment written
 	var m mapping
 	for line, text := range strings.Split(mappings, ";") {
@@ -61,8 +64,11 @@ func lineSegments(mappings string, sources int) (out []byte, count int, err erro
 			if err != nil {
 				return nil, 0, err
 			}
-			if next.source < 0 || next.source > int64(sources) || next.column < 0 || next.sourceLine < 0 || next.sourceColumn < 0 {
+			if next.source < 0 || next.source >= int64(len(own)) || next.column < 0 || next.sourceLine < 0 || next.sourceColumn < 0 {
 				return nil, 0, fmt.Errorf("line %d has a segment outside of the sources", line+1)
+			}
+			if count > 0 && own[next.source] && next.source == last.source && next.line == last.line {
+				continue
 			}
 			out = appendPlace(out, last, next)
 			if next.source == 0 {
