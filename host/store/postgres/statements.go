@@ -87,8 +87,7 @@ const (
 		ON CONFLICT (tenant, month, epoch) DO UPDATE SET runs = s.runs + excluded.runs, fuel = s.fuel + excluded.fuel,
 			log_bytes = s.log_bytes + excluded.log_bytes`
 	putSpaces = `INSERT INTO kv_spaces (id, tenant, resource, made, last, keys, bytes)
-		SELECT id, tenant, resource, made, last, keys, bytes
-		FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
+		SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
 			AS u (id, tenant, resource, made, last, keys, bytes)
 		WHERE made = 0 OR EXISTS (SELECT FROM resources r WHERE r.tenant = u.tenant AND r.name = u.resource AND r.created = u.made)
 		ON CONFLICT (tenant, resource, made) DO UPDATE SET last = excluded.last, keys = excluded.keys, bytes = excluded.bytes`
