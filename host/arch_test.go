@@ -108,6 +108,7 @@ var rooms = []room{
 	{"host/metrics", []string{"abi", "host", "host/limit"}},
 	{"host/trace", []string{"abi", "host", "host/traced"}},
 	{"host/server", []string{"host"}},
+	{"host/console", nil}, // it knows the API by its paths
 	{"host/client", []string{"abi", "host", "host/position", "host/apiwire", "host/sse", "host/turns", "host/limit"}},
 	{"host/hosttest", []string{"..."}},
 	{"host/hosttest/suite", []string{"host", "host/limit"}},

@@ -31,7 +31,7 @@ func docPages(t *testing.T) []page {
 			return err
 		}
 		rel, _ := filepath.Rel(root, path)
-		if d.IsDir() && (rel == "build" || rel == "bin" || d.Name() == "target" || d.Name() == ".git" || d.Name() == "vendor") {
+		if d.IsDir() && (rel == "build" || rel == "bin" || d.Name() == "target" || d.Name() == "node_modules" || d.Name() == ".git" || d.Name() == "vendor") {
 			return filepath.SkipDir
 		}
 		if filepath.Ext(path) != ".md" {

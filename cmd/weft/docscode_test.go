@@ -25,6 +25,7 @@ import (
 var testedElsewhere = map[string]string{
 	"rust sdk-guest/rust/README.md":     "TestRustReadme builds, tests, uploads and runs them",
 	"toml sdk-guest/rust/README.md":     "TestRustReadme builds by them",
+	"ts docs/writing-steps.md":          "the tests of plugins/wordcount-ts are like it; TestExampleCases runs them",
 	"ts sdk-guest/js/sdk/README.md":     "TestPage of cmd/weft/guest/script builds them",
 	"python sdk-guest/py/sdk/README.md": "TestPage of sdk-guest/py runs it",
 	"ts sdk-guest/js/engine/README.md":  "an interface between the engine and the SDK: sdk-guest/js/sdk/engine.ts has its types",
@@ -74,6 +75,7 @@ var commandsOf = map[string]string{
 	"docs/guides/":               "the plugins are a reader's own; testdata/script/push.txtar and migrate.txtar",
 	"docs/operations.md":         "they take a server's data, days of it, or root; testdata/script/keys.txtar, data.txtar, migrate.txtar, runs.txtar",
 	"docs/security.md":           "testdata/script/keys.txtar",
+	"docs/console.md":            "TestConsoleIsBuilt of host/hosttest builds it",
 	"docs/postgres.md":           "they take an operator's PostgreSQL; TestServerOnPostgres of host/hosttest starts a server on one",
 	"docs/performance.md":        "minutes of benchmarks; testdata/script/bench.txtar",
 	"sdk-guest/go/README.md":     "the plugin is compiled by TestBlocksInPages",

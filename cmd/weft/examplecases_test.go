@@ -13,8 +13,7 @@ import (
 	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
-// TestExampleCases plays the cases.json of each example that has one, against the built
-// plugin.
+// TestExampleCases plays the cases.json of each example that has one, with its tests.
 func TestExampleCases(t *testing.T) {
 	suite.NotShort(t, "compiles plugins")
 	weft := hosttest.Binary(t)
@@ -37,21 +36,16 @@ func TestExampleCases(t *testing.T) {
 		name := filepath.Base(filepath.Dir(file))
 		t.Run(name, func(t *testing.T) {
 			hosttest.Plugin(t, name)
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
 			dir := filepath.Join(root, "plugins", name)
-			if err := os.MkdirAll(dir, 0o777); err != nil {
+			if err := os.CopyFS(dir, os.DirFS(filepath.Dir(file))); err != nil {
 				t.Fatal(err)
 			}
-			copied := filepath.Join(dir, "cases.json")
-			if err := os.WriteFile(copied, text, 0o666); err != nil {
-				t.Fatal(err)
-			}
-			out, err := exec.Command(weft, "test", copied, "--plugin", filepath.Join(built, name+".wasm"), "--timeout", suite.Hang.String()).CombinedOutput()
+			out, err := exec.Command(weft, "test", dir, "--timeout", suite.Hang.String()).CombinedOutput()
 			if err != nil || !strings.Contains(string(out), " passed\n") {
 				t.Errorf("%v\n%s", err, out)
+			}
+			if tests, _ := filepath.Glob(filepath.Join(dir, "*.test.ts")); len(tests) > 0 && !strings.Contains(string(out), " and 4 tests passed\n") {
+				t.Errorf("the tests have not run:\n%s", out)
 			}
 		})
 	}

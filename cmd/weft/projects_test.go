@@ -369,6 +369,80 @@ func TestDevScript(t *testing.T) {
 	}
 }
 
+// TestScriptTests runs 'weft test' in a project with tests that fail in several ways, and
+// without cases.
+func TestScriptTests(t *testing.T) {
+	p := newProjects(t)
+	p.env = []string{"PATH=", "HOME=" + t.TempDir()}
+	dir := filepath.Join(t.TempDir(), "tested")
+	p.run(t, p.root, p.weft, "new", dir, "--lang", "ts")
+	if err := os.Mkdir(filepath.Join(dir, "lib"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"lib/helper.ts": "export function nameOf(of: any) {\n  return of.name.toUpperCase();\n}\n",
+		"lib/helper.test.ts": `import { describe, expect, it } from "weft/test";
+import { nameOf } from "./helper";
+
+describe("nameOf", () => {
+  it("shouts", () => expect(nameOf({ name: "ada" })).toBe("ADA"));
+  it("fails", () => { nameOf({}); });
+  it("is expected to fail", () => expect(() => nameOf({})).toThrow(TypeError));
+});
+`,
+		"main.test.js": `import "./main";
+import { expect, session, test } from "weft/test";
+
+test("a number", () => {
+  expect(1 + 1).toBe(3);
+});
+test("a promise", async () => {
+  await expect(Promise.resolve(1)).rejects.toThrow("x");
+});
+test("runs", async () => {
+  const mine = session();
+  expect(await mine.run({ name: "Ada" })).toEqual("Hello, Ada!");
+});
+test("a run that is refused", async () => {
+  await session().run({});
+});
+`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	test := func(want string, args ...string) {
+		t.Helper()
+		cmd := exec.Command(p.weft, append([]string{"test", "--timeout", suite.Hang.String()}, args...)...)
+		cmd.Dir, cmd.Env = dir, p.env
+		out, err := cmd.CombinedOutput()
+		if (err == nil) != strings.HasSuffix(want, "passed\n") {
+			t.Error(err)
+		}
+		if got := changing.ReplaceAllString(string(out), "TIME"); got != want {
+			t.Errorf("%q says\n%s\nwant\n%s", args, got, want)
+		}
+	}
+	test("ok    nameOf shouts (TIME)\nok    runs (TIME)\n2 tests passed\n", "--run", "nameOf shouts|^runs")
+	if err := os.Remove(filepath.Join(dir, "cases.json")); err != nil {
+		t.Fatal(err)
+	}
+	test(`ok    nameOf shouts (TIME)
+FAIL  nameOf fails (TIME)
+  TypeError: cannot read property 'toUpperCase' of undefined (lib/helper.ts:2:10)
+ok    nameOf is expected to fail (TIME)
+FAIL  a number (TIME)
+  Expected: toBe(3), have 2 (main.test.js:5:17)
+FAIL  a promise (TIME)
+  Expected: a rejected promise, have 1 (main.test.js:8:44)
+ok    runs (TIME)
+FAIL  a run that is refused (TIME)
+  run "tested": start_event.name: is required (main.test.js:15:19)
+weft: 4 failed, of 7 tests
+`)
+}
+
 // TestDevFlow changes a flow under 'weft dev': to an invalid flow, and to a flow that
 // fits only after the functions have changed, too.
 func TestDevFlow(t *testing.T) {

@@ -109,13 +109,26 @@ func TestCheckOfPostgresFindsDamage(t *testing.T) {
 	}
 }
 
-// A move is killed, and continues.
+// A move or a restore is killed, and continues.
 func TestMoveIsKilled(t *testing.T) {
-	data, url := t.TempDir(), pgtest.Shared(t).Database(t, "")
+	data, file := t.TempDir(), filepath.Join(t.TempDir(), "backup.db")
 	populate(t, data)
-	// A trigger stops the copy at the table of streams until it is killed.
+	wantWeft(t, "backed up to", "backup", file, "--data", data)
+	for command, from := range map[string]string{"migrate-store": data, "restore": file} {
+		t.Run(command, func(t *testing.T) { killed(t, command, from) })
+	}
+}
+
+// killed kills a command that copies into a database.
+func killed(t *testing.T, command, from string) {
 	server := pgtest.Shared(t)
-	first := exec.CommandContext(t.Context(), hosttest.Binary(t), "migrate-store", data, url)
+	url := server.Database(t, "")
+	args, done := []string{command, from, url}, "of them before"
+	if command == "restore" {
+		args, done = []string{command, from, "--store", url}, "restored to"
+	}
+	// A trigger stops the copy at the table of streams until it is killed.
+	first := exec.CommandContext(t.Context(), hosttest.Binary(t), args...)
 	server.Exec(t, url, `CREATE SCHEMA hold`, `CREATE FUNCTION hold.wait() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN
 		IF EXISTS (SELECT FROM pg_event_trigger_ddl_commands() WHERE object_identity = 'weft.copying') THEN
 			CREATE TRIGGER hold BEFORE INSERT ON weft.stream EXECUTE FUNCTION hold.sleep(); END IF; END $$`,
@@ -141,9 +154,64 @@ func TestMoveIsKilled(t *testing.T) {
 		_ = p.Interrupt(t)
 		t.Error("a server runs on an unfinished copy")
 	}
-	code, out := weft(t, "migrate-store", data, url)
-	if code != 0 || !strings.Contains(out, "of them before") || !strings.Contains(out, "verified: 7 sessions") {
+	rows := server.Query(t, url, `SELECT min(xmin::text::bigint) FROM weft.journal`)
+	code, out := weft(t, args...)
+	if code != 0 || !strings.Contains(out, done) || !strings.Contains(out, "verified: 7 sessions") {
 		t.Errorf("the second call exits with %d: %s", code, out)
 	}
+	if again := server.Query(t, url, `SELECT min(xmin::text::bigint) FROM weft.journal`); again != rows {
+		t.Error("the second call has written again what was copied")
+	}
 	wantWeft(t, "no faults", "check", "--store", url)
+}
+
+// Commands that read a database or rewrite its tables are interrupted and killed in their
+// midst. They leave nothing that is used by mistake, and the same command then succeeds.
+func TestDataCommandsAreKilled(t *testing.T) {
+	server := pgtest.Shared(t)
+	data, url := t.TempDir(), server.Database(t, "")
+	populate(t, data)
+	wantWeft(t, "verified: 7 sessions", "migrate-store", data, url)
+	file := filepath.Join(t.TempDir(), "backup.db")
+	for command, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"backup":  {[]string{file}, "verified: 7 sessions"},
+		"check":   {nil, "no faults"},
+		"compact": {nil, "MB, and has"},
+	} {
+		args := append(append([]string{command}, c.args...), "--store", url)
+		for _, signal := range []os.Signal{os.Interrupt, os.Kill} {
+			release := server.Hold(t, url, `LOCK TABLE weft.stream`)
+			first := exec.CommandContext(t.Context(), hosttest.Binary(t), args...)
+			if err := first.Start(); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, command+" waits for the table of streams", func() bool {
+				return server.Query(t, url, `SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'weft.stream'::regclass`) == "1"
+			})
+			if err := first.Process.Signal(signal); err != nil {
+				t.Fatal(err)
+			}
+			if err := first.Wait(); err == nil {
+				t.Errorf("%s succeeds after the signal %v", command, signal)
+			}
+			release()
+			if command != "backup" {
+				continue
+			}
+			found, err := os.ReadDir(filepath.Dir(file))
+			if err != nil || signal == os.Interrupt && len(found) > 0 {
+				t.Errorf("an interrupted backup leaves %v: %v", found, err)
+			}
+			for _, f := range found {
+				if !strings.HasPrefix(f.Name(), ".backup.db.") || !strings.Contains(f.Name(), ".partial") {
+					t.Errorf("a killed backup leaves %s", f.Name())
+				}
+			}
+		}
+		wantWeft(t, c.want, args...)
+	}
+	wantWeft(t, "no faults", "check", file)
 }

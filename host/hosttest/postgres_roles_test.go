@@ -43,28 +43,37 @@ func as(t *testing.T, address, database, user, password string) string {
 	return u.String()
 }
 
+// makeRoles executes the block of docs/postgres.md that begins with a text, for another
+// role, database and password than those of the page, and without the statements that
+// contain a text ("": all).
+func makeRoles(t *testing.T, pg *pgtest.Server, begin, role, database, password, without string) {
+	t.Helper()
+	word := regexp.MustCompile(`\bweft\b`)
+	admin, inside := pg.URL, strings.Replace(pg.URL, "/weft?", "/"+database+"?", 1)
+	for _, statement := range documented(t, begin) {
+		if statement == `\connect weft` {
+			admin = inside
+			continue
+		}
+		if without != "" && strings.Contains(statement, without) {
+			continue
+		}
+		statement = strings.NewReplacer("SCHEMA weft", "SCHEMA {}").Replace(statement)
+		statement = strings.ReplaceAll(word.ReplaceAllString(statement, role), "{}", "weft")
+		statement = strings.ReplaceAll(statement, "'secret'", "'"+password+"'")
+		if strings.Contains(begin, "backup") && !strings.HasPrefix(statement, "CREATE ROLE") {
+			admin = inside
+		}
+		pg.Exec(t, admin, statement)
+	}
+}
+
 // A server works with exactly the roles and rights that the page documents, and so do a
 // check and a backup with the role that only reads. Neither role can do more.
 func TestDocumentedRoles(t *testing.T) {
 	const role, database, password = "weft_documented", "weft_documented", "the-documented-secret"
 	pg := pgtest.Own(t)
-	word := regexp.MustCompile(`\bweft\b`)
-	execute := func(begin string) {
-		admin := pg.URL
-		for _, statement := range documented(t, begin) {
-			if statement == `\connect weft` {
-				admin = strings.Replace(admin, "/weft?", "/"+database+"?", 1)
-				continue
-			}
-			statement = strings.NewReplacer("SCHEMA weft", "SCHEMA {}").Replace(statement)
-			statement = strings.ReplaceAll(word.ReplaceAllString(statement, role), "{}", "weft")
-			statement = strings.ReplaceAll(statement, "'secret'", "'"+password+"'")
-			if strings.Contains(begin, "backup") && !strings.HasPrefix(statement, "CREATE ROLE") {
-				admin = strings.Replace(pg.URL, "/weft?", "/"+database+"?", 1)
-			}
-			pg.Exec(t, admin, statement)
-		}
-	}
+	execute := func(begin string) { makeRoles(t, pg, begin, role, database, password, "") }
 	execute("CREATE ROLE weft LOGIN")
 	store := as(t, pg.URL, database, role, password)
 	data := t.TempDir()

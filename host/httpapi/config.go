@@ -128,6 +128,9 @@ type Config struct {
 	MaxConnections int
 	// TLS encrypts the connections. nil: they are plain text.
 	TLS *tls.Config
+	// Around returns what answers requests from a listener: it passes those that it does
+	// not answer to the API. nil: the API answers all.
+	Around func(api http.Handler) http.Handler
 	// Secret hides the numbers in cursors. Cursors remain valid after a restart if the
 	// secret is the same. Default: a random secret.
 	Secret []byte

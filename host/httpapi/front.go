@@ -38,13 +38,21 @@ type behind struct {
 }
 
 // NewFront makes a front without a server; it does not listen yet. Of the
-// configuration it takes the log, the version, the grace, MaxConnections and TLS.
+// configuration it takes the log, the version, the grace, MaxConnections, TLS and Around.
 func NewFront(cfg Config) *Front {
 	cfg = cfg.withDefaults()
 	f := &Front{banner: cfg.banner(), grace: cfg.Grace, why: errShutdown}
-	f.http = newHTTP(f, cfg.Log, cfg.TLS)
+	f.http = newHTTP(cfg.around(f), cfg.Log, cfg.TLS)
 	f.conns = abuse.Bind(f.http, cfg.MaxConnections)
 	return f
+}
+
+// around returns the handler behind a listener.
+func (c *Config) around(api http.Handler) http.Handler {
+	if c.Around == nil {
+		return api
+	}
+	return c.Around(api)
 }
 
 // newHTTP is an HTTP server with the bounds of this package.

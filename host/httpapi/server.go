@@ -44,7 +44,7 @@ func New(cfg Config) *Server {
 	s.bodies = abuse.NewLoad("max-request-bytes", s.cfg.MaxRequestBytes)
 	s.routes()
 	s.pages = sync.OnceValue(func() openapi.Pages { return openapi.Describe(s.Routes(), s.cfg.Version) })
-	s.http = newHTTP(s.echo, s.cfg.Log, s.cfg.TLS)
+	s.http = newHTTP(s.cfg.around(s.echo), s.cfg.Log, s.cfg.TLS)
 	s.conns = abuse.Bind(s.http, s.cfg.MaxConnections)
 	return s
 }

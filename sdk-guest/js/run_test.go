@@ -291,6 +291,11 @@ func TestHostileScriptsAreStopped(t *testing.T) {
 		{"loop", `const run = () => { for (;;); };`, "fuel_exhausted"},
 		{"caught", `const run = () => { for (;;) try { (function f() { f(); })(); } catch {} };`, "fuel_exhausted"},
 		{"interval", `const run = () => { setInterval(() => 0, 1); return 1; };`, "limit_exceeded"},
+		{"numbers", `const run = () => { for (;;) try { 3n ** 1000000n; } catch {} };`, "fuel_exhausted"},
+		{"sparse", `const run = () => { const a = []; a.length = 4294967295; for (;;) a.indexOf(1); };`, "fuel_exhausted"},
+		{"getter", `const run = () => ({ get a() { for (;;); } });`, "fuel_exhausted"},
+		{"toJSON", `const run = () => { Object.prototype.toJSON = function () { for (;;); }; return {}; };`, "fuel_exhausted"},
+		{"thenable", `const run = () => { const t = { then(f) { f(t); } }; return t; };`, "fuel_exhausted"},
 		{"jobs", `const run = () => { const f = () => Promise.resolve().then(f); return f(); };`, "fuel_exhausted"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -304,6 +309,9 @@ func TestHostileScriptsAreStopped(t *testing.T) {
 			}
 		})
 	}
+	t.Run("doubling", func(t *testing.T) { // no script catches this error
+		wantError(t, `const run = () => { for (;;) try { let s = "x"; for (;;) s += s; } catch {} };`, "panic", "InternalError: string too long")
+	})
 	t.Run("memory", func(t *testing.T) {
 		c := &calls{}
 		p, err := evaluator()
@@ -327,6 +335,8 @@ func TestErrorsWhileDescribing(t *testing.T) {
 		{"nothing", "1;", "the bundle registers no workflow"},
 		{"rejection", prelude + "Promise.reject(new Error('nobody looks'));", "nobody looks"},
 		{"manifest", prelude + "weft.describe = () => ({ steps: [() => 1] });", "a function cannot leave a step (at steps[0])"},
+		{"loop", prelude + "for (;;);", "describe_fuel"},
+		{"8 MiB", prelude + "const big = [" + strings.Repeat("1,", 4<<20) + "];", "describe_"},
 		{"warm", prelude + "weft.warm = () => { throw new Error('cold'); };", "cold"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -342,7 +352,8 @@ func TestErrorsWhileDescribing(t *testing.T) {
 // the next, and the same seed gives the same numbers.
 func TestPristine(t *testing.T) {
 	p := start(t, `let n = 0; const seen = []; const top = [Math.random(), Math.random()];
-const run = f => { seen.push(f.x); Object.prototype.left = 1; globalThis.leak = 1; return [++n, seen.length, top[0] !== top[1], Math.random(), Math.random()]; };`)
+const run = f => { seen.push(f.x); Object.prototype.left = 1; globalThis.leak = 1; const order = [...new Set([3, 1, 2])].map(String).sort(() => Math.random() - 0.5);
+  return [++n, seen.length, top[0] !== top[1], Math.random(), Math.random(), Date.now(), performance.now(), order, new Date().toString()]; };`)
 	first, failed := p.run(t, &calls{}, `{"x":1}`)
 	if failed != nil {
 		t.Fatal(failed)
@@ -350,7 +361,7 @@ const run = f => { seen.push(f.x); Object.prototype.left = 1; globalThis.leak = 
 	if !strings.HasPrefix(first, `{"result":[1,1,true,0.`) {
 		t.Errorf("result = %s", first)
 	}
-	for range 20 {
+	for range 2000 { // so often is an instance used again
 		if got, failed := p.run(t, &calls{}, `{"x":1}`); failed != nil || got != first {
 			t.Fatalf("a later invocation gives %s %v, the first %s", got, failed, first)
 		}

@@ -278,3 +278,76 @@ export default workflow("probe", {}, [step("run", startEvent("StartEvent"), Stop
 		t.Errorf("got %s %v", got, failed)
 	}
 }
+
+// What every author pays: the image of which each invocation begins, and the fuel of a
+// step beyond its function.
+func TestBudgetsOfTheSDK(t *testing.T) {
+	const mostKept, mostFuel, mostDescribing = 650_000, 50_000, 14_000_000
+	main, err := os.ReadFile(filepath.Join(suite.Root(), "plugins", "counter-ts", "main.ts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wasm, err := build(map[string]string{"main.ts": string(main)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, faults := box.Report(suite.Context(t), wasm, suite.Limits())
+	if len(faults) > 0 || !r.InPlace {
+		t.Fatalf("faults %v, in place %v %v", faults, r.InPlace, r.Reasons)
+	}
+	p, _, err := describe(wasm)
+	if err != nil {
+		t.Fatal(problems(err))
+	}
+	state, err := abi.EncodeValue(map[string]any{"count": int64(4)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &calls{answer: func(im abi.Import, _ []byte) ([]byte, abi.Status) {
+		if im == abi.ImportStateBegin {
+			return state, abi.StatusOK
+		}
+		return abi.Null, abi.StatusOK
+	}}
+	in := func(inv *host.Invocation) {
+		input, err := abi.DecodeStepInput(inv.Input)
+		if err != nil {
+			t.Fatal(err)
+		}
+		input.Step = "increment"
+		if inv.Input, err = input.Encode(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	res := p.invoke(t, c, "{}", in)
+	if out, err := abi.DecodeStepOutput(res.Output); err != nil || out.Err != nil {
+		t.Fatalf("%v %+v %v", res.Err, out, err)
+	}
+	t.Logf("image %d bytes, describing %d units, a step %d units", r.SnapshotBytes, r.DescribeFuel, res.Fuel)
+	if r.SnapshotBytes > mostKept || res.Fuel > mostFuel || r.DescribeFuel > mostDescribing {
+		t.Errorf("at most %d bytes, %d units and %d units are meant", mostKept, mostDescribing, mostFuel)
+	}
+}
+
+// A project's schema in zod's form is read by its library, which builds what it needs
+// while the module is described.
+func TestForeignSchemas(t *testing.T) {
+	p := project(t, `import { result, startEvent, step, Stop, t, workflow } from "weft";
+let built = 0;
+const lazy = (json: any, read: (v: any) => any) => {
+  let parse: any;
+  return { "~standard": { version: 1, vendor: "test", jsonSchema: { input: () => ({ $schema: "x", ...json }) }, validate: (v: any) => (parse ??= (built++, read))(v) } } as const;
+};
+const name = lazy({ type: "object", properties: { name: { type: "string" }, n: { type: "number" } }, required: ["name"] },
+  (v) => (typeof v?.name === "string" ? { value: { ...v, name: v.name.trim(), extra: [1] } } : { issues: [{ path: ["name", { key: 0 }], message: "is missing" }, { message: "no" }] }));
+const box = { type: "object", properties: { size: { type: "integer" } } }; // as TypeBox gives it
+const Start = startEvent("StartEvent", { who: t.of(name), box: t.of(box).optional(), all: t.array(t.of(name)).default([]) });
+export default workflow("probe", {}, [step("run", Start, Stop, (ctx, ev: any) => result([ev.who, ev.box ?? null, ev.all, built]))]);
+`)
+	if got, failed := p.run(t, &calls{}, `{"who":{"name":" a "},"box":{"size":2},"all":[{"name":"b "}]}`); failed != nil || got != `{"result":[{"name":"a","extra":[1]},{"size":2},[{"name":"b","extra":[1]}],1]}` {
+		t.Errorf("got %s %v", got, failed)
+	}
+	if _, failed := p.run(t, &calls{}, `{"who":{}}`); failed == nil || failed.Code != "schema_violation" || failed.Message != "name.0: is missing; no" {
+		t.Errorf("failed with %v", failed)
+	}
+}

@@ -67,7 +67,7 @@ func Read(file string) (*caseFile, error) {
 	text, err := cli.ReadAtMost(file, maxCaseFile)
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("%s does not exist: it must hold the cases, as {\"cases\": [{\"name\": \"...\", \"start\": {}, \"result\": ...}]}", file)
+			return nil, &noFile{file}
 		}
 		return nil, err
 	}
@@ -82,6 +82,15 @@ func Read(file string) (*caseFile, error) {
 	}
 	return &f, f.check(file)
 }
+
+// noFile is the error of a file that does not exist.
+type noFile struct{ file string }
+
+func (e *noFile) Error() string {
+	return e.file + " does not exist: it must hold the cases, as {\"cases\": [{\"name\": \"...\", \"start\": {}, \"result\": ...}]}"
+}
+
+func (e *noFile) Unwrap() error { return os.ErrNotExist }
 
 // lineOf says in which line the decoder found an error.
 func lineOf(text []byte, d *json.Decoder, err error) string {

@@ -61,6 +61,10 @@ The file is a JSON object with "cases", each an object with
 
 Beside "cases" the object may have "workflow", and "plugins", a list of further modules.
 
+A project in TypeScript or JavaScript may also have tests in files *.test.ts or *.test.js
+(import { expect, session, test } from "weft/test"). They run in weft's engine, each in a
+memory of its own, and may run the workflow on the same server.
+
 Exit codes: 0 all cases passed; 1 some did not, or nothing could be run; 2 the command
 line is wrong.`,
 		Example: `  weft test
@@ -95,12 +99,19 @@ func testCases(ctx context.Context, o testOptions, file string, r *remote.Conn) 
 	if err != nil {
 		return cli.Usage("--run: %w", err)
 	}
+	units, err := unitTestsOf(o, file)
+	if err != nil {
+		return err
+	}
 	f, err := Read(file)
+	if errors.Is(err, os.ErrNotExist) && len(units.files) > 0 {
+		f, err = &caseFile{}, nil
+	}
 	if err != nil {
 		return err
 	}
 	chosen := f.matching(pattern)
-	if len(chosen) == 0 {
+	if len(chosen) == 0 && len(units.files) == 0 {
 		return fmt.Errorf("no case of %s matches %q", file, o.run)
 	}
 	name, module, err := moduleOf(ctx, o, file, r.Errs)
@@ -128,6 +139,12 @@ func testCases(ctx context.Context, o testOptions, file string, r *remote.Conn) 
 		return err
 	}
 	report, err := playAll(ctx, at, o, f, chosen, workflow)
+	if err == nil {
+		err = units.play(ctx, at, o, pattern, workflow, report)
+	}
+	if err == nil && len(report.Cases) == 0 {
+		err = fmt.Errorf("no case of %s and no test matches %q", file, o.run)
+	}
 	if err == nil && o.update && report.updated > 0 {
 		err = f.write(file)
 	}
@@ -239,6 +256,18 @@ type testReport struct {
 	Passed  int          `json:"passed"`
 	Failed  int          `json:"failed"`
 	updated int
+	tests   int // how many of the cases are tests of files
+}
+
+// counted says how many of cases and tests there are, of n together.
+func counted(n, tests int) string {
+	switch {
+	case tests == 0:
+		return screen.Counted(uint64(n), "case")
+	case n == tests:
+		return screen.Counted(uint64(tests), "test")
+	}
+	return screen.Counted(uint64(n-tests), "case") + " and " + screen.Counted(uint64(tests), "test")
 }
 
 // playAll runs the cases and shows each result as the case ends.
@@ -312,12 +341,15 @@ func (t *testReport) end(r *remote.Conn, file string) error {
 		}
 	}
 	if t.Failed > 0 {
-		return fmt.Errorf("%d of %s in %s failed", t.Failed, screen.Counted(uint64(len(t.Cases)), "case"), file)
+		if t.tests > 0 {
+			return fmt.Errorf("%d failed, of %s", t.Failed, counted(len(t.Cases), t.tests))
+		}
+		return fmt.Errorf("%d of %s in %s failed", t.Failed, counted(len(t.Cases), 0), file)
 	}
 	if r.JSON {
 		return nil
 	}
-	return r.Print(screen.Counted(uint64(t.Passed), "case") + " passed\n")
+	return r.Print(counted(t.Passed, t.tests) + " passed\n")
 }
 
 // errTooLate is the cause for which a case is cancelled when its time is over.

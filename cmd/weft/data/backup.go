@@ -36,6 +36,7 @@ the directory keeps running; its log grows until the copy is made.
 
 The copy is written under a temporary name beside FILE, verified as by 'weft check',
 and then renamed. It does not contain compiled code: a server compiles the modules again.
+A command that is killed leaves files .FILE.*.partial, which nothing uses: delete them.
 
 With --store the command copies a PostgreSQL database into the same kind of file, from one
 snapshot. The address may be that of a replica. PostgreSQL cannot remove old rows while
@@ -142,14 +143,15 @@ deleted. No server may run on the directory, and the disk needs free space of tw
 size of the content.
 
 With --store the command rewrites the tables of a PostgreSQL database (VACUUM FULL).
-PostgreSQL reuses the space of deleted rows by itself, so this is rarely useful.`,
+PostgreSQL reuses the space of deleted rows by itself, so this is rarely useful. If the
+command is interrupted, some tables are rewritten and the others are as they were.`,
 		Example: `  weft compact --data /var/lib/weft`,
 		Args:    cli.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.settle(cmd.Flags()); err != nil {
 				return err
 			}
-			return compact(cmd.Context(), o, reindex, cmd.OutOrStdout())
+			return compact(cmd.Context(), o, reindex, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	o.flags(cmd.Flags(), "`DIR` to compact", "`URL` of a PostgreSQL database to compact, in place of --data")
@@ -160,7 +162,7 @@ PostgreSQL reuses the space of deleted rows by itself, so this is rarely useful.
 // compactor is a store that can be compacted.
 type compactor interface {
 	Reindex(ctx context.Context) error
-	Compact(ctx context.Context) (before, after int64, err error)
+	Compact(ctx context.Context, progress func(what string, done, total int)) (before, after int64, err error)
 	Close() error
 }
 
@@ -183,18 +185,22 @@ func (o *backupOptions) openToCompact(ctx context.Context) (compactor, error) {
 	return s, nil
 }
 
-func compact(ctx context.Context, o backupOptions, reindex bool, out io.Writer) (err error) {
+func compact(ctx context.Context, o backupOptions, reindex bool, out, errs io.Writer) (err error) {
 	s, err := o.openToCompact(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	view := screen.NewBar(errs)
+	defer view.Clear()
 	if reindex {
+		view.Show("rebuilding the index of words", 0, 0)
 		if err := s.Reindex(ctx); err != nil {
 			return err
 		}
 	}
-	before, after, err := s.Compact(ctx)
+	before, after, err := s.Compact(ctx, view.Show)
+	view.Clear()
 	if err != nil {
 		return err
 	}

@@ -3,9 +3,11 @@ package guest
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 
 	"github.com/weftrun/weft/cmd/weft/guest/script"
 )
@@ -29,6 +31,44 @@ func (p Project) buildScript(ctx context.Context, o Options, out string) error {
 		return err
 	}
 	return replace(out, wasm)
+}
+
+// TestFiles lists the files with tests of a project in TypeScript or JavaScript, relative to
+// its folder: those that end in .test.ts, .test.mts, .test.js or .test.mjs.
+func (p Project) TestFiles() ([]string, error) {
+	if p.Language != "ts" && p.Language != "js" {
+		return nil, nil
+	}
+	var files []string
+	err := filepath.WalkDir(p.Dir, func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && name != p.Dir && (built[d.Name()] || d.Name() == "sdk"):
+			return filepath.SkipDir
+		case !d.Type().IsRegular() || !testFile.MatchString(name):
+			return nil
+		}
+		rel, err := filepath.Rel(p.Dir, name)
+		files = append(files, rel)
+		return err
+	})
+	return files, err
+}
+
+var testFile = regexp.MustCompile(`\.test\.m?[jt]s$`)
+
+// BuildTests makes a module of files with tests: see [script.BuildTests].
+//
+// # Errors
+//
+// ErrCompile if the bundler refuses the sources.
+func (p Project) BuildTests(files []string, workflow string, o Options) ([]byte, error) {
+	wasm, err := script.BuildTests(p.Dir, files, workflow, script.Options{Language: p.Language, Version: o.Version, Said: o.Said})
+	if errors.Is(err, script.ErrSources) {
+		return nil, ErrCompile
+	}
+	return wasm, err
 }
 
 // checkTypes calls the TypeScript compiler of the project, if the project has one and

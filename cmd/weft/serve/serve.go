@@ -24,6 +24,7 @@ import (
 	"github.com/weftrun/weft/cmd/weft/plugins"
 	"github.com/weftrun/weft/cmd/weft/wire"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/console"
 	"github.com/weftrun/weft/host/httpapi"
 	"github.com/weftrun/weft/host/metrics"
 )
@@ -46,6 +47,7 @@ type serveOptions struct {
 	tlsKey          string
 	hosts           []string
 	origins         []string
+	noConsole       bool
 	logLevel        string
 	logFormat       string
 	runTimeout      time.Duration
@@ -131,6 +133,7 @@ explains the file.`,
 	f.StringVar(&o.tlsKey, "tls-key", "", "`FILE` with the certificate's private key (PEM)")
 	f.StringSliceVar(&o.hosts, "allowed-host", nil, "further host `NAME` by which requests may name the server (repeatable)")
 	f.StringSliceVar(&o.origins, "cors-origin", nil, "foreign origin (`URL`) whose pages may use the API (repeatable)")
+	f.BoolVar(&o.noConsole, "no-console", false, "serve the API without the web console (/console/)")
 	f.StringVar(&o.logLevel, "log-level", "info", "lowest `LEVEL` to log: debug, info, warn, error")
 	f.StringVar(&o.logFormat, "log-format", "text", "`FORMAT`: text or json")
 	f.IntVar(&o.snapshotEvery, "snapshot-every", 10_000, "write a snapshot, from which a session is loaded, after every `N` entries of its journal")
@@ -206,6 +209,9 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 		MaxPlugin: int64(limits.Greatest().ModuleBytes), MaxRequests: o.maxRequests, MaxStreams: o.maxStreams, MaxRequestBytes: o.maxRequestBytes, RunTimeout: o.timeout(),
 		MaxConnections: mostConnections(), TLS: encrypt, CPU: processTime(),
 		Metrics: series.Handler(), Observe: series.Request, Refused: series.Refused, WrongKeys: o.wrongKeys, WrongKey: series.WrongKey, Tracer: requestTracer(tracer)}
+	if !o.noConsole {
+		api.Around = console.New(nil).Around
+	}
 	debug, err := openDebug(o, encrypt, series.Handler(), log)
 	if err != nil {
 		return errors.Join(err, l.Close())

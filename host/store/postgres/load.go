@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -205,27 +206,69 @@ func (s *Store) Reindex(ctx context.Context) error {
 }
 
 // Compact rewrites all tables without the space of deleted rows, and returns the size of
-// the schema in bytes before and after. No server may use the store.
-func (s *Store) Compact(ctx context.Context) (before, after int64, err error) {
+// the schema in bytes before and after. No server may use the store. progress is called
+// with the megabytes so far of all. An interrupted call leaves each table as it was, or
+// rewritten.
+func (s *Store) Compact(ctx context.Context, progress func(what string, done, total int)) (before, after int64, err error) {
 	conn, err := s.connect(ctx, "compact", unlimited)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
-	const ours = `FROM pg_class WHERE relkind = 'r' AND relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'store'::regclass)`
-	const size = `SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint ` + ours
-	if err := conn.QueryRow(ctx, size).Scan(&before); err != nil {
+	const sizes = `SELECT relname::text, pg_total_relation_size(oid) FROM pg_class
+		WHERE relkind = 'r' AND relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'store'::regclass) ORDER BY 1`
+	type table struct {
+		name string
+		size int64
+	}
+	read := func() (list []table, all int64, err error) {
+		list, err = collectRows(ctx, conn, sizes, nil, fields(func(t *table) []any { return []any{&t.name, &t.size} }))
+		for _, t := range list {
+			all += t.size
+		}
+		return list, all, err
+	}
+	tables, before, err := read()
+	if err != nil {
 		return 0, 0, err
 	}
-	tables, err := collectRows(ctx, conn, `SELECT relname::text `+ours+` ORDER BY 1`, nil, fields(func(n *string) []any { return []any{n} }))
-	if err != nil {
-		return before, 0, err
+	done := int64(0)
+	for _, t := range tables {
+		show := func(share float64) {
+			progress("megabytes", int((float64(done)+share*float64(t.size))/1e6), int(before/1e6))
+		}
+		if err := s.rewrite(ctx, conn, t.name, show); err != nil {
+			return before, 0, fmt.Errorf("compacting the table %s: %w", t.name, err)
+		}
+		done += t.size
 	}
-	for _, table := range tables {
-		if _, err := conn.Exec(ctx, "VACUUM (FULL, ANALYZE) "+pgx.Identifier{table}.Sanitize()); err != nil {
-			return before, 0, fmt.Errorf("compacting the table %s: %w", table, err)
+	_, after, err = read()
+	return before, after, err
+}
+
+// rewriteLook is how often the progress of a table's rewriting is read.
+const rewriteLook = 200 * time.Millisecond
+
+// rewrite rewrites a table, and calls show with the share of its rows that was read.
+func (s *Store) rewrite(ctx context.Context, conn *pgx.Conn, table string, show func(share float64)) error {
+	done := make(chan error, 1)
+	go func() {
+		_, err := conn.Exec(ctx, "VACUUM (FULL, ANALYZE) "+pgx.Identifier{table}.Sanitize())
+		done <- err
+	}()
+	look := time.NewTicker(rewriteLook)
+	defer look.Stop()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-look.C:
+		}
+		// Without an answer nothing is shown: whether the work fails, its own connection says.
+		var share float64
+		if s.pool.QueryRow(ctx, `SELECT heap_blks_scanned / greatest(heap_blks_total, 1)::float8 FROM pg_stat_progress_cluster WHERE pid = $1`,
+			int64(conn.PgConn().PID())).Scan(&share) == nil {
+			show(share)
 		}
 	}
-	err = conn.QueryRow(ctx, size).Scan(&after)
-	return before, after, err
 }

@@ -66,6 +66,40 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
+// Two programs that make the schema at once do so one after the other: each waits for the
+// lock of a third.
+func TestMigrationsWaitForEachOther(t *testing.T) {
+	pg, address := pgtest.Shared(t), newDatabase(t)
+	release := pg.Hold(t, address, `SELECT pg_advisory_xact_lock(hashtextextended('weft migrate weft', 0))`)
+	defer release()
+	const programs = 2
+	opened := make(chan error, programs)
+	for range programs {
+		go func() {
+			s, err := Open(t.Context(), address, Options{})
+			if err == nil {
+				err = s.Close()
+			}
+			opened <- err
+		}()
+	}
+	for waiting := ""; waiting != "2"; {
+		select {
+		case err := <-opened:
+			t.Fatalf("a program does not wait for the lock: %v", err)
+		default:
+		}
+		waiting = pg.Query(t, address, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+			AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`)
+	}
+	release()
+	for range programs {
+		if err := <-opened; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func exec(t *testing.T, s *Store, statement string) {
 	t.Helper()
 	if _, err := s.pool.Exec(t.Context(), "DO $$ BEGIN "+statement+"; END $$"); err != nil {

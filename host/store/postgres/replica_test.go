@@ -33,19 +33,14 @@ func TestSynchronousReplica(t *testing.T) {
 	replica.Down(t)
 	done := make(chan error, 1)
 	go func() { done <- s.Append(t.Context(), row(epoch, 4)) }()
-	first := waitsForReplica(t, primary, 0)
+	first := waitsForReplica(t, primary, 0, done)
 	primary.Exec(t, primary.URL, "SELECT pg_cancel_backend("+first+")")
-	second := waitsForReplica(t, primary, number(t, first)) // the store asks again, and waits
-	select {
-	case err := <-done:
-		t.Fatalf("a commit that is not on the replica is acknowledged: %v", err)
-	default:
-	}
+	second := waitsForReplica(t, primary, number(t, first), done) // the store asks again, and waits
 	if !s.Stalled() {
 		t.Error("the store does not say that it waits")
 	}
 	primary.Exec(t, primary.URL, "SELECT pg_terminate_backend("+second+")")
-	_ = waitsForReplica(t, primary, number(t, second))
+	_ = waitsForReplica(t, primary, number(t, second), done)
 	replica.Again(t)
 	if err := <-done; err != nil {
 		t.Fatalf("Append = %v", err)
@@ -85,10 +80,15 @@ func awaitSetting(t *testing.T, s *Store, setting, want string) {
 }
 
 // waitsForReplica waits until an append waits for the replica, in another backend than the
-// given one, and returns the backend's process.
-func waitsForReplica(t *testing.T, primary *pgtest.Server, other int) string {
+// given one, and returns the backend's process. done receives what the append returns.
+func waitsForReplica(t *testing.T, primary *pgtest.Server, other int, done <-chan error) string {
 	t.Helper()
 	for {
+		select {
+		case err := <-done:
+			t.Fatalf("a commit that is not on the replica is acknowledged: %v", err)
+		default:
+		}
 		pid := primary.Query(t, primary.URL, `SELECT coalesce(max(pid), 0) FROM pg_stat_activity
 			WHERE wait_event = 'SyncRep' AND application_name = 'weft weft append'`)
 		if n := number(t, pid); n != 0 && n != other {

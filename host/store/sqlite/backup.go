@@ -202,8 +202,8 @@ func migrateFile(ctx context.Context, path string) (err error) {
 
 // Compact rewrites the database without its free pages, and returns its size in bytes
 // before and after. For a moment it needs free space of twice the size of the database's
-// content. It blocks all other users of the store.
-func (s *Store) Compact(ctx context.Context) (before, after int64, err error) {
+// content. It blocks all other users of the store. progress is called once, without counts.
+func (s *Store) Compact(ctx context.Context, progress func(what string, done, total int)) (before, after int64, err error) {
 	s.reading.Lock() // a reader would hold the log back
 	defer s.reading.Unlock()
 	s.mu.Lock()
@@ -230,6 +230,7 @@ func (s *Store) Compact(ctx context.Context) (before, after int64, err error) {
 	for _, statement := range []string{emptyLog, "VACUUM", emptyLog} {
 		if statement == "VACUUM" {
 			before = size()
+			progress("compacting", 0, 0) // SQLite does not say how far it is
 		}
 		if _, err := s.conn.ExecContext(ctx, statement); err != nil {
 			return before, 0, fmt.Errorf("compacting the store in %s: %w", s.dir, err)

@@ -247,7 +247,7 @@ func TestReaders(t *testing.T) {
 		"Append":  shared.Append(t.Context(), crashBatch(epoch, 3)),
 		"SetMeta": shared.SetMeta(t.Context(), "k", nil),
 		"Claim":   func() error { _, err := shared.Claim(t.Context()); return err }(),
-		"Compact": func() error { _, _, err := shared.Compact(t.Context()); return err }(),
+		"Compact": func() error { _, _, err := shared.Compact(t.Context(), func(string, int, int) {}); return err }(),
 	} {
 		if !errors.Is(err, errReadOnly) {
 			t.Errorf("%s = %v, want that it only reads", what, err)
@@ -287,7 +287,7 @@ func TestCompact(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, after, err := s.Compact(t.Context())
+	before, after, err := s.Compact(t.Context(), func(string, int, int) {})
 	if err != nil || before-after < 8<<20 {
 		t.Errorf("Compact: %d bytes before, %d after, %v; want 8 MiB less", before, after, err)
 	}

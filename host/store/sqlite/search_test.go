@@ -118,7 +118,7 @@ func TestSearchLeavesNoTrace(t *testing.T) {
 	if faults := faultsOf(t, s); len(faults) > 0 {
 		t.Errorf("faults: %q", faults)
 	}
-	if _, _, err := s.Compact(t.Context()); err != nil {
+	if _, _, err := s.Compact(t.Context(), func(string, int, int) {}); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(filepath.Join(dir, fileName))

@@ -428,6 +428,7 @@ static bool take_field(reader *r, JSValueConst map, keys *k, int depth) {
 	if (major != 3) return r->at = from, fault(r, "a key that is not a text"), false;
 	const char *name = text(r, n);
 	if (!name) return false;
+	k->mixed = k->mixed || info > (n < 24 ? 23 : n < 256 ? 24 : n < 65536 ? 25 : 26); /* a head that is wider than its number needs */
 	JSAtom key = JS_NewAtomLen(ctx, name, (size_t)n);
 	bool ok = !repeats(k, map, key, from, (size_t)(r->at - from));
 	if (!ok) r->at = from, fault(r, "a key that is there twice");

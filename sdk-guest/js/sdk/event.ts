@@ -34,12 +34,17 @@ export interface Declaration {
 }
 
 /** Settings of an event type. */
-export interface EventOptions {
+export interface EventOptions<X = EventType<any, any, any> | undefined> {
   /** Describes the type for people. */
   doc?: string;
   /** The type that this type extends: it has all fields of that type, then its own. */
-  extends?: EventType<any, any, any>;
+  extends?: X;
 }
+
+type Base = EventType<any, any, any> | undefined;
+/** The fields of the type that a type extends, as steps read them and as they give them. */
+type BaseOut<X> = X extends EventType<any, any, any> ? Omit<ReturnType<X>, typeof typeOf> : {};
+type BaseIn<X> = X extends EventType<any, any, any> ? NonNullable<Parameters<X>[0]> : {};
 
 const bases: { [kind: string]: string } = {
   start: "StartEvent", stop: "StopEvent", input_required: "InputRequiredEvent", human_response: "HumanResponseEvent",
@@ -75,24 +80,29 @@ function declare(type: string, fields: any, options: EventOptions, kind?: string
 export const events = new Map<string, EventType<any, any, any>>();
 
 /** Declares an event type that steps give to each other. */
-export const event = <const N extends string, const F extends Fields = {}>(type: N, fields?: F, options: EventOptions = {}): EventType<N, OutOf<F>, InOf<F>> =>
-  declare(type, fields, options);
+export const event = <const N extends string, const F extends Fields = {}, X extends Base = undefined>(
+  type: N, fields?: F, options: EventOptions<X> = {},
+): EventType<N, OutOf<F> & BaseOut<X>, InOf<F> & BaseIn<X>> => declare(type, fields, options);
 
 /** Declares the event that starts the workflow. A name other than StartEvent extends StartEvent. */
-export const startEvent = <const N extends string, const F extends Fields = {}>(type: N, fields?: F, options: EventOptions = {}): EventType<N, OutOf<F>, InOf<F>> =>
-  declare(type, fields, options, "start");
+export const startEvent = <const N extends string, const F extends Fields = {}, X extends Base = undefined>(
+  type: N, fields?: F, options: EventOptions<X> = {},
+): EventType<N, OutOf<F> & BaseOut<X>, InOf<F> & BaseIn<X>> => declare(type, fields, options, "start");
 
 /** Declares a stop event with fields of its own. Most workflows use {@link Stop}. */
-export const stopEvent = <const N extends string, const F extends Fields = {}>(type: N, fields?: F, options: EventOptions = {}): EventType<N, OutOf<F>, InOf<F>> =>
-  declare(type, fields, options, "stop");
+export const stopEvent = <const N extends string, const F extends Fields = {}, X extends Base = undefined>(
+  type: N, fields?: F, options: EventOptions<X> = {},
+): EventType<N, OutOf<F> & BaseOut<X>, InOf<F> & BaseIn<X>> => declare(type, fields, options, "stop");
 
 /** Declares an event that asks a person. The base type is named InputRequiredEvent. */
-export const inputRequired = <const N extends string, const F extends Fields = {}>(type: N, fields?: F, options: EventOptions = {}): EventType<N, OutOf<F>, InOf<F>> =>
-  declare(type, fields, options, "input_required");
+export const inputRequired = <const N extends string, const F extends Fields = {}, X extends Base = undefined>(
+  type: N, fields?: F, options: EventOptions<X> = {},
+): EventType<N, OutOf<F> & BaseOut<X>, InOf<F> & BaseIn<X>> => declare(type, fields, options, "input_required");
 
 /** Declares an event with a person's answer. The base type is named HumanResponseEvent. */
-export const humanResponse = <const N extends string, const F extends Fields = {}>(type: N, fields?: F, options: EventOptions = {}): EventType<N, OutOf<F>, InOf<F>> =>
-  declare(type, fields, options, "human_response");
+export const humanResponse = <const N extends string, const F extends Fields = {}, X extends Base = undefined>(
+  type: N, fields?: F, options: EventOptions<X> = {},
+): EventType<N, OutOf<F> & BaseOut<X>, InOf<F> & BaseIn<X>> => declare(type, fields, options, "human_response");
 
 function known<E extends EventType<any, any, any>>(type: E): E {
   type.decl.known = true;
@@ -152,7 +162,7 @@ export function wire(ev: any): Wire {
 
 /** fromWire makes the event that the host gave. It does not change its argument. */
 export function fromWire(ev: Wire, accepted?: EventType<any, any, any>): any {
-  const et = events.get(ev[0]) ?? accepted;
+  const type = ev[0], et = accepted?.type === type ? accepted : events.get(type) ?? accepted; // comparing is cheaper than looking up
   return et ? (et as any)(ev[1]) : ev[1];
 }
 

@@ -1,5 +1,10 @@
 // The globals that steps have beside those of ECMAScript.
 
+interface RegExpConstructor {
+  /** Gives a pattern that matches exactly the text. */
+  escape(text: string): string;
+}
+
 interface Console {
   log(...values: any[]): void;
   info(...values: any[]): void;

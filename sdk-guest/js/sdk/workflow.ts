@@ -10,12 +10,16 @@ type Type = EventType<any, any, any>;
 
 /** One of several event types; see {@link anyOf}. */
 export class AnyOf<L extends readonly Emitted[] = readonly any[]> {
+  /** @internal Types only: without it an All is an AnyOf. */
+  declare readonly _any: true;
   /** @internal */
   constructor(readonly types: L) {}
 }
 
 /** One event of each type; see {@link all}. */
 export class All<L extends readonly Type[] = readonly any[]> {
+  /** @internal Types only. */
+  declare readonly _all: true;
   /** @internal */
   constructor(readonly types: L) {}
 }
@@ -163,6 +167,9 @@ export interface Workflow { readonly name: string }
 let defined: string | undefined;
 let running: Declared; // the step of this invocation
 
+/** forget lets the tests of a project replace its workflow. */
+export function forget(): void { defined = undefined; }
+
 /** Declares the module's workflow. Call it once, at the top level: `export default workflow(...)`. */
 export function workflow<S = any>(name: string, options: WorkflowOptions<S>, steps: NoInfer<Step<S>>[]): Workflow {
   if (defined !== undefined) {
@@ -191,12 +198,13 @@ export function workflow<S = any>(name: string, options: WorkflowOptions<S>, ste
   if (faults.length > 0) throw misuse(`workflow ${quote(name)}: ${faults.length === 1 ? faults[0] : faults.length + " faults:\n- " + [...new Set(faults)].join("\n- ")}`);
   if (engine) {
     engine.describe = () => manifest(name, options, [...byName.values()], types);
+    const plans: { [step: string]: Declared } = Object.assign(Object.create(null), Object.fromEntries(byName));
     engine.warm = () => {
       for (const et of types.values()) warm(et.decl.schema);
       if (options.state) warm(options.state.schema);
     };
     engine.step = (input) => {
-      const s = byName.get(input[0]);
+      const s = plans[input[0]];
       if (!s) throw misuse(`the workflow ${quote(name)} has no step ${quote(input[0])}`);
       running = s;
       return s.run(new Context(s, input), s.mode === "one" ? fromWire(input[1], s.accepts[0]) : take(s, input[1]));
@@ -252,7 +260,8 @@ function one(s: Declared, ev: any, types: Type[], shown: string): any {
   if (!isEvent(ev)) {
     throw misuse(`step ${quote(s.name)} returns ${show(ev)}, not an event: make events by their types, such as Ask({ ... }), and results by result(value)`);
   }
-  for (const et of types) if (et.type === ev[typeOf]) return wire(ev);
+  const type = ev[typeOf];
+  for (let i = 0; i < types.length; i++) if (types[i]!.type === type) return wire(ev);
   throw misuse(`step ${quote(s.name)} returns ${shown}, which is not declared: add it to the step's emits`);
 }
 

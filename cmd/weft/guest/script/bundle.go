@@ -61,7 +61,28 @@ func Build(dir string, o Options) ([]byte, error) {
 	if entry == "" {
 		return nil, fmt.Errorf("%s has none of the files %s", dir, strings.Join(Entries, ", "))
 	}
-	b, err := bundle(dir, entry, o.Said)
+	return build(dir, fmt.Sprintf("import \"./%s\";", entry), o)
+}
+
+// BuildTests bundles test files of a project, given relative to its folder, and returns a
+// module. Its workflow has the given name: with a start event without fields its result is
+// the list of the tests' names, and with the number of a test, in the field test, and the
+// workflow under test, in the field workflow, it is "" or what is wrong.
+//
+// # Errors
+//
+// Those of [Build].
+func BuildTests(dir string, files []string, workflow string, o Options) ([]byte, error) {
+	main := ""
+	for _, name := range files {
+		main += fmt.Sprintf("import %q; ", "./"+filepath.ToSlash(name))
+	}
+	return build(dir, main+fmt.Sprintf("import { serve } from \"weft/test\"; serve(%q);", workflow), o)
+}
+
+// build makes a module of the script main, which imports files of the folder.
+func build(dir, main string, o Options) ([]byte, error) {
+	b, err := bundle(dir, main, o.Said)
 	if err != nil {
 		return nil, err
 	}
@@ -190,11 +211,12 @@ var globals = []globalModule{
 	{"abort", regexp.MustCompile(`\b((Custom)?Event|EventTarget|Abort(Controller|Signal))\b`)},
 }
 
-// bundle makes one script of the entry and all that it imports, with the modules of those
+// bundle makes one script of the script main, which imports files of the folder, and of all
+// that these import, with the modules of those
 // globals that the script names.
-func bundle(dir, entry string, said io.Writer) (*bundled, error) {
+func bundle(dir, main string, said io.Writer) (*bundled, error) {
 	var messages bytes.Buffer
-	b, err := bundleWith(dir, entry, nil, &messages)
+	b, err := bundleWith(dir, main, nil, &messages)
 	if err == nil {
 		modules := []string{}
 		for _, g := range globals {
@@ -204,7 +226,7 @@ func bundle(dir, entry string, said io.Writer) (*bundled, error) {
 		}
 		if len(modules) > 0 {
 			messages.Reset()
-			b, err = bundleWith(dir, entry, modules, &messages)
+			b, err = bundleWith(dir, main, modules, &messages)
 		}
 	}
 	if messages.Len() > 0 {
@@ -215,8 +237,9 @@ func bundle(dir, entry string, said io.Writer) (*bundled, error) {
 	return b, err
 }
 
-// bundleWith makes one script of modules of the SDK, the entry, and all that they import.
-func bundleWith(dir, entry string, modules []string, said io.Writer) (*bundled, error) {
+// bundleWith makes one script of modules of the SDK, the script main, and all that they
+// import.
+func bundleWith(dir, main string, modules []string, said io.Writer) (*bundled, error) {
 	imports := ""
 	for _, name := range append([]string{"globals"}, modules...) {
 		imports += fmt.Sprintf("import \"weft/%s\"; ", name)
@@ -230,7 +253,7 @@ func bundleWith(dir, entry string, modules []string, said io.Writer) (*bundled, 
 	}
 	r := api.Build(api.BuildOptions{
 		AbsWorkingDir: dir,
-		Stdin:         &api.StdinOptions{Contents: imports + "import \"./" + entry + "\";", ResolveDir: dir, Sourcefile: wrapper},
+		Stdin:         &api.StdinOptions{Contents: imports + main, ResolveDir: dir, Sourcefile: wrapper},
 		Outfile:       filepath.Join(dir, "bundle.js"), // not written; names in the source map are relative to its folder
 		Bundle:        true, Format: api.FormatIIFE, Platform: api.PlatformNeutral, Target: api.ES2023,
 		MainFields: []string{"module", "main"}, Conditions: []string{"weft", "import"},
@@ -280,7 +303,7 @@ func bundleWith(dir, entry string, modules []string, said io.Writer) (*bundled, 
 	return b, nil
 }
 
-// adviseZod says how a bundle loses zod's languages, if they are more than half of it.
+// adviseZod says how a bundle loses zod's languages, if they are more than a quarter of it.
 func (b *bundled) adviseZod(said io.Writer) error {
 	languages := 0
 	for name, size := range b.inputs {
@@ -288,7 +311,7 @@ func (b *bundled) adviseZod(said io.Writer) error {
 			languages += size
 		}
 	}
-	if languages*2 <= len(b.source) || len(b.usesZod) == 0 {
+	if languages*4 <= len(b.source) || len(b.usesZod) == 0 {
 		return nil
 	}
 	_, err := fmt.Fprintf(said, "warning: %d of the bundle's %d bytes are zod's messages in other languages: write import * as z from \"zod\" in %s, which leaves them out\n",
@@ -353,7 +376,7 @@ func resolver(dir string) api.Plugin {
 func findSDK(dir, name string) (api.OnResolveResult, error) {
 	file := cmp.Or(name, "weft") + ".ts"
 	module := slices.ContainsFunc(globals, func(g globalModule) bool { return g.name == name })
-	if name == "" || name == "globals" || module {
+	if name == "" || name == "globals" || name == "test" || module {
 		if _, err := os.Stat(filepath.Join(dir, sdkFolder, "weft.ts")); err == nil {
 			own := filepath.Join(dir, sdkFolder, file)
 			if _, err := os.Stat(own); err != nil && module { // an SDK of before has all globals in one file

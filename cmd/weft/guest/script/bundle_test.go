@@ -118,7 +118,7 @@ func TestGlobals(t *testing.T) {
 		{`AbortSignal.timeout(1)`, "abort"}, {`new EventTarget()`, "abort"}, {`new Event("x")`, "abort"}, {`new CustomEvent("x")`, "abort"}, {`1`, ""},
 	} {
 		var said bytes.Buffer
-		b, err := bundle(folder(t, map[string]string{"main.js": strings.Replace(hello, "shout(text)", tt.uses, 1), "greeting.txt": "", "src/shout.ts": "export const shout = 1;"}), "main.js", &said)
+		b, err := bundle(folder(t, map[string]string{"main.js": strings.Replace(hello, "shout(text)", tt.uses, 1), "greeting.txt": "", "src/shout.ts": "export const shout = 1;"}), `import "./main.js";`, &said)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, &said)
 		}
@@ -126,6 +126,26 @@ func TestGlobals(t *testing.T) {
 			if has := bytes.Contains(b.source, []byte(part)); has != (name == tt.module) {
 				t.Errorf("a bundle that uses %s has the module %s: %v", tt.uses, name, has)
 			}
+		}
+	}
+}
+
+// Build says how zod's languages leave a bundle, if they are a large part of it.
+func TestZodLanguages(t *testing.T) {
+	files := map[string]string{"main.js": `import { z } from "zod"; import "./b.js"; console.log(z.string);`, "b.js": `import * as z from "zod"; console.log(z.string);`,
+		"node_modules/zod/package.json":     `{"main": "index.js", "type": "module", "sideEffects": false}`,
+		"node_modules/zod/index.js":         `import * as z from "./external.js"; export { z }; export * from "./external.js";`,
+		"node_modules/zod/external.js":      `export * as locales from "./locales/index.js"; export const string = 1;`,
+		"node_modules/zod/locales/index.js": `export const de = "` + strings.Repeat("x", 20_000) + `";`}
+	for first, want := range map[string]string{"import { z }": "zod's messages in other languages: write import * as z from \"zod\" in b.js and main.js", "import * as z": ""} {
+		files["main.js"] = strings.Replace(files["main.js"], "import { z }", first, 1)
+		var said bytes.Buffer
+		if _, err := Build(folder(t, files), Options{Said: &said}); err != nil {
+			t.Fatalf("%v\n%s", err, &said)
+		}
+		files["main.js"] = strings.Replace(files["main.js"], first, "import { z }", 1)
+		if want == "" && said.Len() > 0 || !strings.Contains(said.String(), want) {
+			t.Errorf("with %s from zod: %q", first, &said)
 		}
 	}
 }

@@ -217,6 +217,24 @@ func (s *Server) Exec(tb testing.TB, address string, statements ...string) {
 	}
 }
 
+// Hold executes a statement in a transaction that stays open, with its locks, until release
+// is called.
+func (s *Server) Hold(tb testing.TB, address, statement string) (release func()) {
+	tb.Helper()
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, address)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, text := range []string{"BEGIN", statement} {
+		if _, err := conn.Exec(ctx, text); err != nil {
+			_ = conn.Close(ctx)
+			tb.Fatal(err)
+		}
+	}
+	return sync.OnceFunc(func() { _ = conn.Close(ctx) })
+}
+
 // Query returns the one value, as text, that a query returns. The query is executed as the
 // user that may do everything.
 func (s *Server) Query(tb testing.TB, address, query string) string {

@@ -1,0 +1,179 @@
+import { expect, shot, test } from './fixture'
+
+const scheme = () => test.info().project.name
+
+test('the root address leads to the runs, and a start by the form to its run', async ({ page, axe }) => {
+  await page.goto('/')
+  await expect(page).toHaveURL(/\/console\/$/)
+  await expect(page.getByRole('heading', { name: 'Runs', level: 1 })).toBeVisible()
+  await axe()
+
+  const id = `words-${scheme()}`
+  await page.keyboard.press('s')
+  await expect(page.getByRole('heading', { name: 'Start a run' })).toBeFocused()
+  await page.getByLabel('Workflow').selectOption('wordcount')
+  await page.getByLabel('handler id').fill(id)
+  await page.getByLabel('text', { exact: true }).fill('to be or not to be')
+  await shot(page, 'start', scheme())
+  await axe()
+  await page.getByRole('button', { name: 'Start wordcount' }).click()
+  await expect(page).toHaveURL(new RegExp(`/console/runs/${id}$`))
+  await expect(page.getByRole('heading', { level: 1 })).toBeFocused()
+  await expect(page.getByRole('status')).toContainText('completed')
+
+  // The page shows what the API says.
+  const record = await (await page.request.get(`/handlers/${id}`)).json()
+  expect(JSON.parse(await page.locator('[data-result]').innerText())).toEqual(record.result.value)
+  const state = await (await page.request.get(`/sessions/${record.session_id}/state`)).json()
+  await expect.poll(async () => JSON.parse(await page.locator('[data-state]').innerText())).toEqual(state)
+  await expect(page.locator('#events').locator('..').getByText('StopEvent')).toBeVisible()
+  await shot(page, 'run', scheme())
+  await axe()
+
+  await page.goBack()
+  await page.goBack()
+  await expect(page.getByRole('heading', { name: 'Runs', level: 1 })).toBeFocused()
+  await expect(page.getByRole('link', { name: id })).toBeVisible()
+})
+
+test('a form shows why the server refuses it', async ({ page, allowed, request }) => {
+  allowed.push(/status of 409/) // the refusal is in the browser's log
+  const id = `taken-${scheme()}`
+  expect((await request.post('/workflows/approval/run-nowait', { data: { handler_id: id, start_event: { item: 'desk' } } })).ok()).toBe(true)
+  await page.goto('/console/start/approval')
+  await page.getByLabel('handler id').fill(id)
+  await page.getByRole('button', { name: 'Start approval' }).click()
+  await expect(page.getByRole('alert')).toContainText(`'${id}' is already running`)
+  await expect(page).toHaveURL(/\/console\/start\/approval$/)
+})
+
+test('approval is played by the keyboard alone', async ({ page, axe }) => {
+  const id = `laptop-${scheme()}`
+  await page.goto('/console/')
+  await expect(page.getByRole('heading', { name: 'Runs' })).toBeVisible()
+  await page.keyboard.press('s')
+  await expect(page.getByRole('heading', { name: 'Start a run' })).toBeFocused()
+  await page.keyboard.press('Tab')
+  await expect(page.getByLabel('Workflow')).toBeFocused()
+  await page.keyboard.type('approval')
+  await page.keyboard.press('Enter')
+  await expect(page.getByLabel('item')).toBeVisible()
+  await page.getByLabel('handler id').focus()
+  await page.keyboard.type(id)
+  await page.keyboard.press('Tab')
+  await expect(page.getByLabel('item')).toBeFocused()
+  await page.keyboard.type('laptop')
+  await page.keyboard.press('Enter')
+  await expect(page.getByRole('status')).toContainText('waiting')
+  await expect(page.getByRole('heading', { level: 1 })).toBeFocused()
+
+  await page.keyboard.press('g')
+  await page.keyboard.press('q')
+  await expect(page.getByRole('heading', { name: 'Questions', level: 1 })).toBeFocused()
+  for (const role of ['manager', 'finance']) {
+    const mine = page.getByRole('button', { name: new RegExp(`${id}.*for ${role}`) })
+    await mine.focus()
+    await page.keyboard.press('Enter')
+    await expect(page.getByRole('heading', { name: `approval / ${id}` })).toBeVisible()
+    await expect(page.locator('#answer').getByLabel(/^role/)).toHaveValue(role)
+    await page.getByLabel('approved').focus()
+    await page.keyboard.press('Space')
+    await expect(page.getByLabel('approved')).toBeChecked()
+    if (role === 'manager') { await shot(page, 'questions', scheme()); await axe() }
+    await page.keyboard.press('Tab')
+    await page.keyboard.press('Enter')
+    await expect(page.getByRole('status')).toContainText(`The answer to ${id} was sent`)
+  }
+  await page.getByRole('status').getByRole('link').focus()
+  await page.keyboard.press('Enter')
+  await expect(page.getByRole('status')).toContainText('completed')
+  await expect(page.locator('[data-result]')).toContainText('finance')
+  await shot(page, 'approval', scheme())
+})
+
+test('the list of runs is live, filtered, and walked by j and k', async ({ page, axe, request }) => {
+  await page.goto('/console/?workflow=wordcount')
+  await expect(page.getByRole('row').nth(1)).toBeVisible()
+  const id = `live-${scheme()}`
+  expect((await request.post('/workflows/wordcount/run-nowait', { data: { handler_id: id, start_event: { text: 'a b' } } })).ok()).toBe(true)
+  const row = page.getByRole('row', { name: new RegExp(id) })
+  await expect(row).toContainText('completed')
+  await expect(page.getByRole('row', { name: /approval/ })).toHaveCount(0)
+  await page.locator('main').focus()
+  await page.keyboard.press('j')
+  await expect(page.getByRole('link', { name: id })).toBeFocused()
+  await page.keyboard.press('j')
+  await expect(page.getByRole('link', { name: id })).not.toBeFocused()
+  await page.keyboard.press('k')
+  await page.keyboard.press('Enter')
+  await expect(page.getByRole('heading', { name: id })).toBeFocused()
+  await page.goto('/console/?status=failed&workflow=counter')
+  await expect(page.getByText('No run matches these filters.')).toBeVisible()
+  await axe()
+  await page.goto('/console/')
+  await expect(page.getByRole('row', { name: new RegExp(id) })).toBeVisible()
+  await shot(page, 'runs', scheme())
+  await axe()
+})
+
+test('the keys are shown in a dialog that gives the focus back', async ({ page, axe }) => {
+  await page.goto('/console/')
+  await page.getByRole('button', { name: 'Keys' }).focus()
+  await page.keyboard.press('Enter')
+  await expect(page.getByRole('dialog')).toBeVisible()
+  await shot(page, 'keys', scheme())
+  await axe()
+  await page.keyboard.press('Escape')
+  await expect(page.getByRole('button', { name: 'Keys' })).toBeFocused()
+})
+
+test('what runs write is shown as text', async ({ page, request }) => {
+  const hostile = '<img src=x onerror=alert(1)> javascript:alert(1) \u202e evil ' + 'x'.repeat(5000)
+  const id = `hostile-${scheme()}`
+  expect((await request.post('/workflows/approval/run-nowait', { data: { handler_id: id, start_event: { item: hostile } } })).ok()).toBe(true)
+  await page.goto(`/console/runs/${id}`)
+  await expect(page.getByText('<img src=x onerror=alert(1)>').first()).toBeVisible()
+  await expect(page.getByText('<U+202E>').first()).toBeVisible()
+  expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true)
+})
+
+for (const path of ['', 'questions', 'start/approval', 'runs/nothing']) {
+  test(`at 320 pixels /${path} does not scroll sideways`, async ({ page, allowed, axe }) => {
+    allowed.push(/404/)
+    await page.setViewportSize({ width: 320, height: 640 })
+    await page.goto(`/console/${path}`)
+    await expect(page.locator('h1')).toBeVisible()
+    await expect(page.getByText('Loading…')).toHaveCount(0)
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(320)
+    await axe()
+  })
+}
+
+test.describe('with keys', () => {
+  test.use({ baseURL: process.env.WEFT_KEYED_URL! })
+  test('a person signs in once, and signs out', async ({ page, axe, allowed, context }) => {
+    allowed.push(/401/) // a wrong key
+    await page.goto('/console/runs')
+    await expect(page.getByLabel('Key', { exact: true })).toBeFocused()
+    await axe()
+    await page.keyboard.type('weft_wrong')
+    await page.keyboard.press('Enter')
+    await expect(page.getByRole('alert')).not.toBeEmpty()
+    await shot(page, 'sign-in', scheme())
+    await page.keyboard.type(process.env.WEFT_KEY!)
+    await page.keyboard.press('Enter')
+    await expect(page.getByRole('heading', { name: 'Runs' })).toBeVisible()
+    await page.reload()
+    await expect(page.getByText('There are no runs yet.')).toBeVisible()
+    await shot(page, 'empty', scheme())
+    const cookies = await context.cookies()
+    expect(cookies.map((c) => [c.httpOnly, c.sameSite, c.path])).toEqual([[true, 'Strict', '/']])
+    expect(await page.evaluate(() => document.cookie + JSON.stringify(localStorage))).toBe('{}')
+    // The cookie alone opens nothing.
+    expect((await page.request.get('/handlers')).status()).toBe(401)
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await expect(page.getByLabel('Key', { exact: true })).toBeFocused()
+    await page.reload()
+    await expect(page.getByLabel('Key', { exact: true })).toBeFocused()
+  })
+})

@@ -1,0 +1,107 @@
+// The public API, as the console uses it.
+
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
+export type Status = 'running' | 'completed' | 'failed' | 'cancelled'
+export type Waiting = { step?: string; reason?: string; child?: string; resource?: string; until?: string; type?: string; waiter_id?: string; since: string; requirements?: Record<string, Json> }
+export type Envelope = { type: string; value: Record<string, Json>; qualified_name: string | null; types: string[] | null }
+export type Run = {
+  handler_id: string; workflow_name: string; run_id: string; error: string | null; result: Envelope | null; status: Status
+  started_at: string; updated_at: string; completed_at: string | null; session_id: string; version?: string; error_code?: string
+  paused: boolean; blocked?: { code: string; message?: string }; waiting_for?: Waiting[]; steps: number; error_step?: string; error_remedy?: string
+}
+export type Schema = {
+  type?: string; title?: string; description?: string; required?: string[]; properties?: Record<string, Schema>; enum?: Json[]; const?: Json
+  default?: Json; items?: Schema; minimum?: number; maximum?: number; pattern?: string
+}
+
+// Problem is an answer of the API that is an error, or a server that does not answer (status 0).
+export class Problem extends Error {
+  constructor(readonly status: number, message: string, readonly request: string | null = null) { super(message) }
+}
+
+// signedOut is called when the server wants a key.
+let signedOut = () => {}
+export const onSignedOut = (f: () => void) => { signedOut = f }
+
+async function send(method: string, path: string, init: { body?: string; signal?: AbortSignal; headers?: Record<string, string> } = {}): Promise<Response> {
+  let res: Response
+  try {
+    const headers: Record<string, string> = { 'Weft-Console': '1', ...init.headers }
+    if (init.body !== undefined) headers['Content-Type'] = 'application/json'
+    res = await fetch(path, { method, headers, redirect: 'error', cache: 'no-store', ...(init.body === undefined ? {} : { body: init.body }), ...(init.signal ? { signal: init.signal } : {}) })
+  } catch (e) {
+    if (e instanceof DOMException && e.name === 'AbortError') throw e
+    throw new Problem(0, 'The server does not answer')
+  }
+  return res
+}
+
+async function problem(res: Response): Promise<Problem> {
+  if (res.status === 401 && !res.url.endsWith('/console/session')) signedOut()
+  const text = await res.text()
+  let detail = text.slice(0, 1000) || res.statusText
+  try {
+    const parsed = JSON.parse(text) as { detail?: unknown; error?: unknown }
+    if (typeof parsed.detail === 'string') detail = parsed.detail
+  } catch { /* the text is shown as it is */ }
+  return new Problem(res.status, detail, res.headers.get('X-Request-Id'))
+}
+
+async function json<T>(method: string, path: string, body?: string, signal?: AbortSignal, headers?: Record<string, string>): Promise<T> {
+  const res = await send(method, path, { ...(body === undefined ? {} : { body }), ...(signal ? { signal } : {}), ...(headers ? { headers } : {}) })
+  if (!res.ok) throw await problem(res)
+  return (res.status === 204 ? undefined : await res.json()) as T
+}
+
+const id = encodeURIComponent
+
+export type Filter = { status?: string; workflow_name?: string; q?: string; cursor?: string; limit?: number }
+
+export const api = {
+  session: () => json<{ session: 'keyless' | 'signed-in' | 'signed-out' }>('GET', '/console/session'),
+  signIn: (key: string) => json<void>('POST', '/console/session', JSON.stringify({ key })),
+  signOut: () => json<void>('DELETE', '/console/session'),
+  workflows: (signal?: AbortSignal) => json<{ workflows: string[] }>('GET', '/workflows', undefined, signal).then((r) => r.workflows),
+  startSchema: (name: string) => json<{ start: Schema }>('GET', `/workflows/${id(name)}/schema`).then((r) => r.start),
+  eventSchemas: (name: string) => json<{ events: Schema[] }>('GET', `/workflows/${id(name)}/events`).then((r) => r.events),
+  // The body is a text, so that integers beyond 2^53 stay exact. The key makes a repeat harmless.
+  start: (name: string, body: string, once: string) => json<Run>('POST', `/workflows/${id(name)}/run-nowait`, body, undefined, { 'Idempotency-Key': once }),
+  runs: (f: Filter, signal?: AbortSignal) => {
+    const q = new URLSearchParams()
+    for (const [k, v] of Object.entries(f)) if (v !== undefined && v !== '') q.set(k, String(v))
+    return json<{ handlers: Run[]; next_cursor: string | null }>('GET', `/handlers?${q}`, undefined, signal)
+  },
+  // A failed run is answered with 500, as LlamaIndex's server does; the body is the record all the same.
+  async run(handler: string, signal?: AbortSignal): Promise<Run> {
+    const res = await send('GET', `/handlers/${id(handler)}`, signal ? { signal } : {})
+    if (res.ok || res.status === 500) {
+      const body = (await res.clone().json()) as Partial<Run>
+      if (body.handler_id && body.run_id) return body as Run
+    }
+    throw await problem(res)
+  },
+  answer: (handler: string, type: string, value: string, step: string | undefined, once: string) =>
+    json<unknown>('POST', `/events/${id(handler)}`, `{"event":{"type":${JSON.stringify(type)},"value":${value}}${step ? `,"step":${JSON.stringify(step)}` : ''}}`, undefined, { 'Idempotency-Key': once }),
+  act: (handler: string, what: 'cancel' | 'pause' | 'resume' | 'retry') => json<Run>('POST', `/handlers/${id(handler)}/${what}`),
+  async state(session: string, signal?: AbortSignal): Promise<string> {
+    const res = await send('GET', `/sessions/${id(session)}/state`, signal ? { signal } : {})
+    if (!res.ok) throw await problem(res)
+    return res.text()
+  },
+  // follow calls each for every event of the run, until the run or the signal ends.
+  async follow(run: string, after: number, signal: AbortSignal, each: (e: Envelope) => void): Promise<void> {
+    const res = await send('GET', `/events/${id(run)}?sse=false&after_sequence=${after}`, { signal })
+    if (!res.ok || !res.body) throw await problem(res)
+    const reader = res.body.pipeThrough(new TextDecoderStream()).getReader()
+    for (let rest = ''; ;) {
+      const { value, done } = await reader.read()
+      if (done) return
+      const lines = (rest + value).split('\n')
+      rest = lines.pop() ?? ''
+      for (const line of lines) if (line.trim()) each(JSON.parse(line) as Envelope)
+    }
+  },
+}
+
+export const text = (e: unknown): string => (e instanceof Error ? e.message : String(e))
+export const isAbort = (e: unknown): boolean => e instanceof DOMException && e.name === 'AbortError'
