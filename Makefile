@@ -70,7 +70,7 @@ fuzz: test-plugins ## Run each fuzz target for a while (FUZZTIME=60s)
 
 # What tests need, with the guests' compilers and all built plugins.
 .PHONY: test-plugins
-test-plugins: toolchain python node postgres console-tools engine-py build
+test-plugins: toolchain python node postgres console-tools engine-py js-tests build
 	@$(parallel) plugins-go plugins-tinygo plugins-rust plugins-ts
 	@ZIG="$$(.ci/python/install guests)/bin/python -m ziglang" $(parallel) plugins-c plugins-zig
 
@@ -140,6 +140,10 @@ engines: engine-py ## Build the engines for JavaScript (checked in) and Python (
 .PHONY: engine-py
 engine-py: ## Build the engine for Python, unless it is there (needs python3.11, and a network once); 'make build' embeds it
 	@.ci/pyengine build
+
+.PHONY: js-tests
+js-tests: toolchain ## Fetch tests of JavaScript and of URLs that others have written, once, outside the checkout (needs crates.io)
+	@.ci/jstests
 
 .PHONY: console
 console: ## Build the web console from its sources in host/console/web (needs Node, or installs it, and a network once)

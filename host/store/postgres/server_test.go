@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -146,13 +147,15 @@ func TestStuckOwnerIsEnded(t *testing.T) {
 	if err := a.Append(t.Context(), row(epoch, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.appender.conn.Exec(t.Context(), "BEGIN"); err != nil {
-		t.Fatal(err)
+	// Nothing but the new owner ends the connection that stands still behind the last one.
+	for _, statement := range []string{"SET idle_in_transaction_session_timeout = 0", "BEGIN", "UPDATE pulse SET at = at"} {
+		if _, err := a.appender.conn.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if _, err := a.appender.conn.Exec(t.Context(), "UPDATE pulse SET at = at"); err != nil { // the owner stands still here
-		t.Fatal(err)
-	}
-	if _, err := b.Claim(t.Context()); err != nil {
+	ctx, cancel := context.WithTimeout(t.Context(), suite.Hang)
+	defer cancel()
+	if _, err := b.Claim(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.Append(t.Context(), row(epoch, 2)); !errors.Is(err, host.ErrFenced) {

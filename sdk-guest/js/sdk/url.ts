@@ -335,7 +335,7 @@ function parse(input: string, base: Parts | null, u?: Parts, only?: State): Part
         if (c && /[0-9]/.test(c)) buffer += c;
         else if (c === undefined || /[/?#]/.test(c) || (special && c === "\\") || only) {
           if (buffer !== "") {
-            if (Number(buffer) > 65535) return null;
+            if (Number(buffer) > 65535) return only && only !== "port" ? done() : null; // the host is set already
             u.port = String(Number(buffer));
             if (u.port === ports[u.scheme]) u.port = "";
             buffer = "";
@@ -603,16 +603,16 @@ class URL {
   }
   get search() { return this.#u.query ? "?" + this.#u.query : ""; }
   set search(v: string) {
-    const query = wellFormed(v).replace(/^\?/, "");
-    this.#u.query = query === "" ? null : "";
+    const text = wellFormed(v), query = text.replace(/^\?/, "");
+    this.#u.query = text === "" ? null : "";
     if (query !== "") parse(query, null, this.#u, "query");
     refill(this.#params, query);
   }
   get searchParams() { return this.#params; }
   get hash() { return this.#u.fragment ? "#" + this.#u.fragment : ""; }
   set hash(v: string) {
-    const fragment = wellFormed(v).replace(/^#/, "");
-    this.#u.fragment = fragment === "" ? null : "";
+    const text = wellFormed(v), fragment = text.replace(/^#/, "");
+    this.#u.fragment = text === "" ? null : "";
     if (fragment !== "") parse(fragment, null, this.#u, "fragment");
   }
   toString() { return this.href; }

@@ -303,7 +303,7 @@ func bundleWith(dir, main string, modules []string, said io.Writer) (*bundled, e
 	return b, nil
 }
 
-// adviseZod says how a bundle loses zod's languages, if they are more than half of it.
+// adviseZod says how a bundle loses zod's languages, if they are more than a quarter of it.
 func (b *bundled) adviseZod(said io.Writer) error {
 	languages := 0
 	for name, size := range b.inputs {
@@ -311,7 +311,7 @@ func (b *bundled) adviseZod(said io.Writer) error {
 			languages += size
 		}
 	}
-	if languages*2 <= len(b.source) || len(b.usesZod) == 0 {
+	if languages*4 <= len(b.source) || len(b.usesZod) == 0 {
 		return nil
 	}
 	_, err := fmt.Fprintf(said, "warning: %d of the bundle's %d bytes are zod's messages in other languages: write import * as z from \"zod\" in %s, which leaves them out\n",

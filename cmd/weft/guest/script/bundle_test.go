@@ -130,6 +130,26 @@ func TestGlobals(t *testing.T) {
 	}
 }
 
+// Build says how zod's languages leave a bundle, if they are a large part of it.
+func TestZodLanguages(t *testing.T) {
+	files := map[string]string{"main.js": `import { z } from "zod"; import "./b.js"; console.log(z.string);`, "b.js": `import * as z from "zod"; console.log(z.string);`,
+		"node_modules/zod/package.json":     `{"main": "index.js", "type": "module", "sideEffects": false}`,
+		"node_modules/zod/index.js":         `import * as z from "./external.js"; export { z }; export * from "./external.js";`,
+		"node_modules/zod/external.js":      `export * as locales from "./locales/index.js"; export const string = 1;`,
+		"node_modules/zod/locales/index.js": `export const de = "` + strings.Repeat("x", 20_000) + `";`}
+	for first, want := range map[string]string{"import { z }": "zod's messages in other languages: write import * as z from \"zod\" in b.js and main.js", "import * as z": ""} {
+		files["main.js"] = strings.Replace(files["main.js"], "import { z }", first, 1)
+		var said bytes.Buffer
+		if _, err := Build(folder(t, files), Options{Said: &said}); err != nil {
+			t.Fatalf("%v\n%s", err, &said)
+		}
+		files["main.js"] = strings.Replace(files["main.js"], first, "import { z }", 1)
+		if want == "" && said.Len() > 0 || !strings.Contains(said.String(), want) {
+			t.Errorf("with %s from zod: %q", first, &said)
+		}
+	}
+}
+
 // Build warns of a large bundle and refuses a larger one. Both name the largest file.
 func TestBuildLarge(t *testing.T) {
 	data, err := json.Marshal(strings.Repeat("x", largeBundle))
