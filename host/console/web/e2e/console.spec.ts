@@ -19,7 +19,7 @@ test('the root address leads to the runs, and a start by the form to its run', a
   await page.getByRole('button', { name: 'Start wordcount' }).click()
   await expect(page).toHaveURL(new RegExp(`/console/runs/${id}$`))
   await expect(page.getByRole('heading', { level: 1 })).toBeFocused()
-  await expect(page.getByRole('status')).toContainText('completed')
+  await expect(page.locator('[data-phase]')).toContainText('completed')
 
   // The page shows what the API says.
   const record = await (await page.request.get(`/handlers/${id}`)).json()
@@ -34,6 +34,38 @@ test('the root address leads to the runs, and a start by the form to its run', a
   await page.goBack()
   await expect(page.getByRole('heading', { name: 'Runs', level: 1 })).toBeFocused()
   await expect(page.getByRole('link', { name: id })).toBeVisible()
+})
+
+test('a run is stepped through, with the exact state at every entry', async ({ page, axe, request }) => {
+  const id = `steps-${scheme()}`
+  expect((await request.post('/workflows/approval/run-nowait', { data: { handler_id: id, start_event: { item: 'chair' } } })).ok()).toBe(true)
+  for (const role of ['manager', 'finance']) {
+    await expect.poll(async () => JSON.stringify((await (await request.get(`/handlers/${id}`)).json()).waiting_for ?? '')).toContain(role)
+    expect((await request.post(`/events/${id}`, { data: { event: { type: 'HumanResponseEvent', value: { role, approved: true } } } })).ok()).toBe(true)
+  }
+  await expect.poll(async () => (await (await request.get(`/handlers/${id}`)).json()).status).toBe('completed')
+  const { entries } = await (await request.get(`/handlers/${id}/journal?limit=500`)).json()
+  await page.goto(`/console/runs/${id}`)
+  const at = page.locator('[data-at]'), state = page.locator('[data-state-at]')
+  await expect(at).toHaveText(`${entries.length} of ${entries.length}`)
+  // At the end it is the state that the API has.
+  expect(JSON.parse(await state.innerText())).toEqual(await (await request.get(`/sessions/${id}/state`)).json())
+  const states: Record<string, unknown> = {}, expected: unknown[] = []
+  for (const e of entries) {
+    for (const x of e.edits ?? []) { if ('new' in x) states[x.path] = x.new; else delete states[x.path] } // its paths have one part
+    expected.push(structuredClone(states))
+  }
+  expect(new Set(expected.map((s) => JSON.stringify(s))).size).toBeGreaterThan(1)
+  for (let i = entries.length - 1; i > 0; i--) {
+    expect(JSON.parse(await state.innerText())).toEqual(expected[i])
+    await page.keyboard.press('[')
+    await expect(at).toHaveText(`${i} of ${entries.length}`)
+  }
+  expect(JSON.parse(await state.innerText())).toEqual(expected[0])
+  await page.keyboard.press(']')
+  await expect(at).toHaveAttribute('data-at', String(entries[1].seq))
+  await shot(page, 'journal', scheme())
+  await axe()
 })
 
 test('a form shows why the server refuses it', async ({ page, allowed, request }) => {
@@ -64,7 +96,7 @@ test('approval is played by the keyboard alone', async ({ page, axe }) => {
   await expect(page.getByLabel('item')).toBeFocused()
   await page.keyboard.type('laptop')
   await page.keyboard.press('Enter')
-  await expect(page.getByRole('status')).toContainText('waiting')
+  await expect(page.locator('[data-phase]')).toContainText('waiting')
   await expect(page.getByRole('heading', { level: 1 })).toBeFocused()
 
   await page.keyboard.press('g')
@@ -86,7 +118,7 @@ test('approval is played by the keyboard alone', async ({ page, axe }) => {
   }
   await page.getByRole('status').getByRole('link').focus()
   await page.keyboard.press('Enter')
-  await expect(page.getByRole('status')).toContainText('completed')
+  await expect(page.locator('[data-phase]')).toContainText('completed')
   await expect(page.locator('[data-result]')).toContainText('finance')
   await shot(page, 'approval', scheme())
 })

@@ -14,6 +14,19 @@ export type Schema = {
   default?: Json; items?: Schema; minimum?: number; maximum?: number; pattern?: string
 }
 
+export type Entry = {
+  seq: number; time?: string; kind: string; forkable: boolean; step?: string; invocation?: number; attempt?: number; fuel?: number; status?: Status
+  events?: { type?: string; value?: Json }[]; edits?: { path: string; old?: Json; new?: Json }[]; error?: { code?: string; message?: string }; logs?: { level: number; message: string }[]
+}
+
+// exact reads and writes JSON without rounding numbers, in browsers that can.
+type Raw = { rawJSON?: (text: string) => unknown; parse(text: string, f: (key: string, value: unknown, at?: { source?: string }) => unknown): unknown }
+const raw = JSON as unknown as Raw
+export const exact = {
+  parse: <T>(text: string): T => raw.parse(text, (_, v, at) => (typeof v === 'number' && at?.source && raw.rawJSON && !Number.isSafeInteger(v) ? raw.rawJSON(at.source) : v)) as T,
+  text: (value: unknown): string => JSON.stringify(value),
+}
+
 // Problem is an answer of the API that is an error, or a server that does not answer (status 0).
 export class Problem extends Error {
   constructor(readonly status: number, message: string, readonly request: string | null = null) { super(message) }
@@ -83,6 +96,12 @@ export const api = {
   answer: (handler: string, type: string, value: string, step: string | undefined, once: string) =>
     json<unknown>('POST', `/events/${id(handler)}`, `{"event":{"type":${JSON.stringify(type)},"value":${value}}${step ? `,"step":${JSON.stringify(step)}` : ''}}`, undefined, { 'Idempotency-Key': once }),
   act: (handler: string, what: 'cancel' | 'pause' | 'resume' | 'retry') => json<Run>('POST', `/handlers/${id(handler)}/${what}`),
+  async journal(handler: string, cursor: string | null, signal: AbortSignal) {
+    const res = await send('GET', `/handlers/${id(handler)}/journal?limit=500${cursor ? `&cursor=${id(cursor)}` : ''}`, { signal })
+    if (!res.ok) throw await problem(res)
+    // The positions and counts are small; values keep their numbers as they are written.
+    return exact.parse<{ entries: Entry[]; next_cursor: string | null }>(await res.text())
+  },
   async state(session: string, signal?: AbortSignal): Promise<string> {
     const res = await send('GET', `/sessions/${id(session)}/state`, signal ? { signal } : {})
     if (!res.ok) throw await problem(res)
