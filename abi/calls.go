@@ -190,7 +190,7 @@ func readWaitForEvent(d *decoder) WaitForEvent {
 		case "requirements":
 			m.Requirements = d.mapValue(key)
 		case "waiter_event":
-			m.WaiterEvent = ptr(d.event(key))
+			m.WaiterEvent = new(d.event(key))
 		case "waiter_id":
 			m.WaiterID = d.name(key)
 		case "timeout":
@@ -284,7 +284,7 @@ func readRunWorkflow(d *decoder) RunWorkflow {
 		case "id":
 			m.ID = d.name(key)
 		case "session":
-			m.Session = ptr(readChildSession(d))
+			m.Session = new(readChildSession(d))
 		case "include_stream":
 			m.IncludeStream = d.bool(key)
 		}

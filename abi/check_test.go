@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -212,8 +213,7 @@ func TestReorderingDeepMaps(t *testing.T) {
 	inner := mustValue(repeated(100_000, func(i int) any { return int64(i) }))
 	b := bytes.Clone(inner)
 	for range abi.MaxValueDepth - 1 {
-		m := append([]byte{0xa2, 0x61, 'b'}, b...)
-		b = append(m, 0x61, 'a', 0x00)
+		b = slices.Concat([]byte{0xa2, 0x61, 'b'}, b, []byte{0x61, 'a', 0x00})
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -272,7 +272,7 @@ func TestStatusTable(t *testing.T) {
 	}
 	cddl := string(readFile(t, "abi.cddl"))
 	at := 0
-	for _, code := range strings.Fields(table.String()) {
+	for code := range strings.FieldsSeq(table.String()) {
 		i := strings.Index(cddl[at:], " "+code)
 		if i < 0 {
 			t.Fatalf("%s is not in its place in abi.cddl", code)

@@ -390,6 +390,3 @@ func (d *decoder) number(field string) Raw {
 	}
 	return d.value(field)
 }
-
-// ptr returns the address of a copy.
-func ptr[T any](v T) *T { return &v }

@@ -36,7 +36,7 @@ func TestEncodersKeepTheRules(t *testing.T) {
 	cyclic.Not = cyclic
 	deep := abi.Condition{Never: true}
 	for range abi.MaxMessageDepth {
-		deep = abi.Condition{Not: ptr(deep)}
+		deep = abi.Condition{Not: new(deep)}
 	}
 	for _, c := range []struct {
 		message encodable
@@ -93,7 +93,7 @@ func TestEncodersKeepTheRules(t *testing.T) {
 		{abi.Manifest{}, "abi: version 0 is not served"},
 		{manifestWith(func(m *abi.Manifest) { m.Steps = nil }), "steps: has 0 items"},
 		{manifestWith(func(m *abi.Manifest) { m.Workflow = "" }), "workflow: must match"},
-		{manifestWith(func(m *abi.Manifest) { m.Timeout = ptr(-time.Second) }), "timeout: must not be negative"},
+		{manifestWith(func(m *abi.Manifest) { m.Timeout = new(-time.Second) }), "timeout: must not be negative"},
 		{manifestWith(func(m *abi.Manifest) { m.State = &abi.StateDecl{Default: abi.Null} }), "state.default: must be a map"},
 		{manifestWith(func(m *abi.Manifest) { m.Resources = []abi.ResourceDecl{{}} }), "resources.0.name: must be 1 to 128"},
 		{manifestWith(func(m *abi.Manifest) { m.Events = map[string]abi.EventDecl{"E": {Kind: "odd"}} }), `events.E.kind: unknown kind "odd"`},
@@ -122,7 +122,7 @@ func TestEncodersKeepTheRules(t *testing.T) {
 		{when(*cyclic), "nested too deep"},
 		{when(deep), "nested too deep"},
 		{wait(abi.WaitRule{}), "retry.wait: must have exactly one part"},
-		{wait(abi.WaitRule{Fixed: ptr(time.Duration(-1))}), "retry.wait.fixed: must not be negative"},
+		{wait(abi.WaitRule{Fixed: new(time.Duration(-1))}), "retry.wait.fixed: must not be negative"},
 		{wait(abi.WaitRule{Incrementing: &[3]time.Duration{0, -1}}), "retry.wait.incrementing.1: must not be negative"},
 		{wait(abi.WaitRule{Random: &[2]time.Duration{2, 1}}), "retry.wait.random: max must not be less than min"},
 		{wait(abi.WaitRule{Exponential: &abi.ExponentialRule{Base: math.NaN()}}), "retry.wait.exponential.base: must be finite and greater than 0"},

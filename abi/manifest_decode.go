@@ -44,11 +44,11 @@ func readManifest(d *decoder) Manifest {
 		case "events":
 			m.Events = d.eventDecls(key)
 		case "state":
-			m.State = ptr(d.stateDecl(key))
+			m.State = new(d.stateDecl(key))
 		case "resources":
 			m.Resources = list(d, key, 0, readResource)
 		case "timeout":
-			m.Timeout = ptr(d.duration(key))
+			m.Timeout = new(d.duration(key))
 		}
 	})
 	return m
@@ -153,11 +153,11 @@ func readStep(d *decoder) StepDecl {
 		case "timeout":
 			s.Timeout = d.duration(key)
 		case "retry":
-			s.Retry = ptr(d.retryPolicy(key))
+			s.Retry = new(d.retryPolicy(key))
 		case "catches":
 			s.Catches, s.CatchesAll = d.catches(key)
 		case "max_recoveries":
-			s.MaxRecoveries = ptr(d.uint(key))
+			s.MaxRecoveries = new(d.uint(key))
 		case "waits":
 			s.Waits = list(d, key, 0, readTypeName)
 		case "accept_subtypes":

@@ -32,7 +32,7 @@ type column struct {
 
 func TestRecordsRoundTrip(t *testing.T) {
 	for _, want := range []row{
-		{Kind: "full", Body: mustValue(object{"a": list{1, 1.0}}), Event: itemEvent(1), Maybe: ptr(itemEvent(2)), Err: &flakyErr,
+		{Kind: "full", Body: mustValue(object{"a": list{1, 1.0}}), Event: itemEvent(1), Maybe: new(itemEvent(2)), Err: &flakyErr,
 			All: itemEvents(3), Raws: map[string]abi.Raw{"null": abi.Null, "none": nil}, At: math.MinInt64},
 		{Kind: "sparse", Event: itemEvent(1)},
 		{Kind: "deep", Body: mustValue(nest(1, abi.MaxValueDepth)), Event: itemEvent(1), All: []abi.Event{}},

@@ -31,11 +31,11 @@ func (d *decoder) retryPolicy(field string) RetryPolicy {
 	d.fields(field, retryFields, func(key string) {
 		switch key {
 		case "when":
-			p.When = ptr(d.condition(key))
+			p.When = new(d.condition(key))
 		case "wait":
-			p.Wait = ptr(d.waitRule(key))
+			p.Wait = new(d.waitRule(key))
 		case "stop":
-			p.Stop = ptr(d.stopRule(key))
+			p.Stop = new(d.stopRule(key))
 		}
 	})
 	return p
@@ -79,9 +79,9 @@ func (d *decoder) condition(field string) Condition {
 		case "code":
 			c.Codes = list(d, key, 1, func(d *decoder) string { return d.text("") })
 		case "message":
-			c.Message = ptr(d.text(key))
+			c.Message = new(d.text(key))
 		case "not":
-			c.Not = ptr(d.condition(key))
+			c.Not = new(d.condition(key))
 		case "any":
 			c.Any = list(d, key, 1, readCondition)
 		case "all":
@@ -98,7 +98,7 @@ func (d *decoder) waitRule(field string) WaitRule {
 	d.choice(field, waitRuleFields, func(key string) {
 		switch key {
 		case "fixed":
-			w.Fixed = ptr(d.duration(key))
+			w.Fixed = new(d.duration(key))
 		case "incrementing":
 			w.Incrementing = d.incrementing(key)
 		case "exponential":
@@ -168,9 +168,9 @@ func (d *decoder) stopRule(field string) StopRule {
 	d.choice(field, stopFields, func(key string) {
 		switch key {
 		case "attempts":
-			s.Attempts = ptr(d.uint(key))
+			s.Attempts = new(d.uint(key))
 		case "delay":
-			s.Delay = ptr(d.duration(key))
+			s.Delay = new(d.duration(key))
 		case "any":
 			s.Any = list(d, key, 1, readStopRule)
 		case "all":

@@ -120,7 +120,7 @@ func (d *decoder) error(field string) Error {
 		case "message":
 			m.Message = d.text(key)
 		case "retryable":
-			m.Retryable = ptr(d.bool(key))
+			m.Retryable = new(d.bool(key))
 		case "data":
 			m.Data = d.value(key)
 		}
@@ -181,7 +181,7 @@ func (d *decoder) runInfo() RunInfo {
 	r.Attempt = d.uint("attempt")
 	r.Clock = d.int("clock")
 	if n > 7 {
-		r.LastError = ptr(d.error("last-error"))
+		r.LastError = new(d.error("last-error"))
 	}
 	d.close()
 	return r
@@ -252,7 +252,7 @@ func readStepOutput(d *decoder) StepOutput {
 	switch outcome := d.uint("outcome"); {
 	case d.failed():
 	case outcome == 1:
-		m.Err = ptr(d.error("error"))
+		m.Err = new(d.error("error"))
 	case outcome != 0:
 		d.failAt(at, "outcome", "must be 0 or 1")
 	case d.null():

@@ -37,7 +37,7 @@ var countSchema = mustValue(object{
 var fullManifest = abi.Manifest{
 	ABI: 1, Workflow: "accumulator", Version: "1.2.0", Description: "processes items one by one",
 	Part:    true,
-	Timeout: ptr(45 * time.Second),
+	Timeout: new(45 * time.Second),
 	State:   &abi.StateDecl{Schema: countSchema, Default: mustValue(object{"count": 0})},
 	Resources: []abi.ResourceDecl{
 		{Name: "llm", Kind: "llm", Description: "writes the answers", Optional: true},
@@ -58,15 +58,15 @@ var fullManifest = abi.Manifest{
 			Emits: []abi.Emit{emits("ProcessedEvent")}, Workers: 4, Timeout: time.Minute,
 			Retry: &abi.RetryPolicy{
 				When: &abi.Condition{Codes: []string{"flaky"}},
-				Wait: &abi.WaitRule{Fixed: ptr(10 * time.Millisecond)},
-				Stop: &abi.StopRule{Attempts: ptr(uint64(3))},
+				Wait: &abi.WaitRule{Fixed: new(10 * time.Millisecond)},
+				Stop: &abi.StopRule{Attempts: new(uint64(3))},
 			},
 			Waits: []string{"AnswerEvent"}, AcceptSubtypes: true, Atomic: true, Description: "does the work",
 		},
 		{Name: "finalize", Accepts: []abi.Slot{{Kind: abi.SlotList, Types: []string{"ProcessedEvent"}, Take: 2}}, Emits: []abi.Emit{emits("DoneEvent")}},
 		{
 			Name: "recover", Accepts: []abi.Slot{one("StepFailedEvent")}, Emits: []abi.Emit{emits("DoneEvent")},
-			Catches: []string{"process_item", "cancelled", "timeout"}, MaxRecoveries: ptr(uint64(1)),
+			Catches: []string{"process_item", "cancelled", "timeout"}, MaxRecoveries: new(uint64(1)),
 		},
 	},
 }
@@ -78,8 +78,8 @@ var manifestVectors = []vector{
 	{"manifest-state-schema", manifestWith(func(m *abi.Manifest) { m.State = &abi.StateDecl{Schema: countSchema} })},
 	{"manifest-state-default", manifestWith(func(m *abi.Manifest) { m.State = &abi.StateDecl{Default: emptyBody} })},
 	{"manifest-state-empty", manifestWith(func(m *abi.Manifest) { m.State = &abi.StateDecl{} })},
-	{"manifest-timeout-off", manifestWith(func(m *abi.Manifest) { m.Timeout = ptr(time.Duration(0)) })},
-	{"manifest-timeout-max", manifestWith(func(m *abi.Manifest) { m.Timeout = ptr(time.Duration(math.MaxInt64)) })},
+	{"manifest-timeout-off", manifestWith(func(m *abi.Manifest) { m.Timeout = new(time.Duration(0)) })},
+	{"manifest-timeout-max", manifestWith(func(m *abi.Manifest) { m.Timeout = new(time.Duration(math.MaxInt64)) })},
 	{"manifest-events", manifestWith(func(m *abi.Manifest) { m.Events = fullManifest.Events })},
 	{"manifest-resources", manifestWith(func(m *abi.Manifest) { m.Resources = fullManifest.Resources })},
 	{"manifest-slots", manifestWith(func(m *abi.Manifest) {
@@ -98,7 +98,7 @@ var manifestVectors = []vector{
 		m.Steps = append(m.Steps, abi.StepDecl{Name: "single", Accepts: []abi.Slot{one("AEvent")}, Workers: 1})
 	})},
 	{"manifest-catches-all", manifestWith(func(m *abi.Manifest) {
-		m.Steps[0].CatchesAll, m.Steps[0].MaxRecoveries = true, ptr(uint64(0))
+		m.Steps[0].CatchesAll, m.Steps[0].MaxRecoveries = true, new(uint64(0))
 	})},
 	{"manifest-catches", manifestWith(func(m *abi.Manifest) { m.Steps[0].Catches = []string{"work", "cancelled"} })},
 	{"manifest-retry-empty", retrying(abi.RetryPolicy{})},
@@ -106,8 +106,8 @@ var manifestVectors = []vector{
 	{"manifest-retry-never", retrying(abi.RetryPolicy{When: &abi.Condition{Never: true}})},
 	{"manifest-retry-conditions", retrying(abi.RetryPolicy{When: &abi.Condition{Any: []abi.Condition{
 		{Codes: []string{"flaky", "timeout"}},
-		{Message: ptr("connection refused")},
-		{All: []abi.Condition{{Not: &abi.Condition{Codes: []string{"invalid"}}}, {Message: ptr("")}}},
+		{Message: new("connection refused")},
+		{All: []abi.Condition{{Not: &abi.Condition{Codes: []string{"invalid"}}}, {Message: new("")}}},
 	}}})},
 	{"manifest-retry-incrementing", retrying(abi.RetryPolicy{
 		Wait: &abi.WaitRule{Incrementing: &[3]time.Duration{time.Second, 2 * time.Second, time.Minute}},
@@ -120,11 +120,11 @@ var manifestVectors = []vector{
 	})},
 	{"manifest-retry-random", retrying(abi.RetryPolicy{Wait: &abi.WaitRule{Random: &[2]time.Duration{0, time.Second}}})},
 	{"manifest-retry-chain-and-sum", retrying(abi.RetryPolicy{Wait: &abi.WaitRule{Chain: []abi.WaitRule{
-		{Fixed: ptr(time.Duration(0))},
-		{Sum: []abi.WaitRule{{Fixed: ptr(time.Second)}, {Random: &[2]time.Duration{time.Second, time.Second}}}},
+		{Fixed: new(time.Duration(0))},
+		{Sum: []abi.WaitRule{{Fixed: new(time.Second)}, {Random: &[2]time.Duration{time.Second, time.Second}}}},
 	}}})},
 	{"manifest-retry-stops", retrying(abi.RetryPolicy{Stop: &abi.StopRule{Any: []abi.StopRule{
-		{Attempts: ptr(uint64(100))},
-		{All: []abi.StopRule{{Delay: ptr(time.Hour)}, {Never: true}}},
+		{Attempts: new(uint64(100))},
+		{All: []abi.StopRule{{Delay: new(time.Hour)}, {Never: true}}},
 	}}})},
 }

@@ -7,12 +7,10 @@ import (
 	"github.com/weftrun/weft/abi"
 )
 
-func ptr[T any](v T) *T { return &v }
-
 var (
 	emptyBody = abi.EmptyMap
 	itemBody  = mustValue(object{"item": "milk", "index": 0})
-	flakyErr  = abi.Error{Code: "flaky", Message: "flaky: attempt 1 of 3", Retryable: ptr(true), Data: mustValue(object{"attempt": 1})}
+	flakyErr  = abi.Error{Code: "flaky", Message: "flaky: attempt 1 of 3", Retryable: new(true), Data: mustValue(object{"attempt": 1})}
 	plainRun  = abi.RunInfo{
 		Tenant: "default", Workflow: "accumulator", RunID: "01JD3N4V7Q", SessionID: "s-1",
 		Invocation: 1, Attempt: 1, Clock: 1795219200000000000,
@@ -48,7 +46,7 @@ var stepVectors = []vector{
 
 	{"error-minimal", abi.Error{Code: "flaky", Message: ""}},
 	{"error-full", flakyErr},
-	{"error-not-retryable", abi.Error{Code: "invalid_message", Message: "steps.0.name: is missing", Retryable: ptr(false)}},
+	{"error-not-retryable", abi.Error{Code: "invalid_message", Message: "steps.0.name: is missing", Retryable: new(false)}},
 	{"error-data-null", abi.Error{Code: "internal", Message: "no details", Data: abi.Null}},
 
 	{"step-input-one", abi.StepInput{Step: "start", Trigger: []abi.Event{{Type: "StartEvent", Body: mustValue(object{"items": list{"milk"}}), ID: 1}}, Run: plainRun}},

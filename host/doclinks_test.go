@@ -80,7 +80,7 @@ func linkProblems(s source, declared map[string]map[string]bool) (links int, pro
 		}
 	}
 	for _, group := range s.file.Comments {
-		for _, line := range strings.Split(group.Text(), "\n") {
+		for line := range strings.SplitSeq(group.Text(), "\n") {
 			if strings.HasPrefix(line, "\t") || strings.HasPrefix(line, " ") {
 				continue // code
 			}

@@ -39,7 +39,7 @@ func TestHeads(t *testing.T) {
 		if arg, next, ok := cbor.Read(text, 3); arg != tt.arg || next != len(text) || !ok {
 			t.Errorf("%s: Read is %d, %d, %v", tt.want, arg, next, ok)
 		}
-		for n := range len(b) {
+		for n := range b {
 			if _, _, ok := cbor.Read(b[:n], 0); ok {
 				t.Errorf("%s: Read takes %d bytes of it", tt.want, n)
 			}

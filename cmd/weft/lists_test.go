@@ -38,7 +38,7 @@ func fillLists(t *testing.T) *lists {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limits, err := limit.Parse([]byte(fmt.Sprintf(`{"defaults": {"inbox_events": %d}}`, 2*l.long)))
+	limits, err := limit.Parse(fmt.Appendf(nil, `{"defaults": {"inbox_events": %d}}`, 2*l.long))
 	if err != nil {
 		t.Fatal(err)
 	}

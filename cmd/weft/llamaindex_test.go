@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -100,7 +99,7 @@ func onlyImportsDiffer(t *testing.T, was, is string) {
 			t.Errorf("line %d: %q became %q", i+1, line, after[i])
 		}
 	}
-	if changed == 0 || bytes.Contains([]byte(is), []byte("workflows import")) {
+	if changed == 0 || strings.Contains(is, "workflows import") {
 		t.Errorf("%d lines differ", changed)
 	}
 }

@@ -116,7 +116,8 @@ func setPart(t *testing.T, file string, a *txtar.Archive, want string) {
 			kept = append(kept, f)
 		}
 	}
-	a.Files = append(kept, txtar.File{Name: "want", Data: []byte(want)})
+	kept = append(kept, txtar.File{Name: "want", Data: []byte(want)})
+	a.Files = kept
 	if err := os.WriteFile(file, txtar.Format(a), 0o644); err != nil {
 		t.Fatal(err)
 	}

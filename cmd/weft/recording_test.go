@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -85,7 +86,7 @@ func record(t *testing.T, commands []string) (lines []screenLine) {
 			continue
 		}
 		cmd := exec.Command("bash", "-c", command)
-		cmd.Dir, cmd.Env = dir, append(m.env, "TERM=xterm-256color")
+		cmd.Dir, cmd.Env = dir, slices.Concat(m.env, []string{"TERM=xterm-256color"})
 		written, err := onTerminalOf(recordedCols, 40, cmd)
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", command, err, written)

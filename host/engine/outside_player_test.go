@@ -63,8 +63,8 @@ func TestEditOfAnotherState(t *testing.T) {
 // TestRanIsBounded: of many workflows, those that ran last are kept.
 func TestRanIsBounded(t *testing.T) {
 	s := New(newPlayer(t, nil).live.key, nil)
-	names := strings.Split("abcdefghijklmnopqrstuvwxyz", "")
-	for _, name := range names {
+	names := strings.SplitSeq("abcdefghijklmnopqrstuvwxyz", "")
+	for name := range names {
 		s.noteRan(name, name+"1")
 	}
 	s.noteRan("p", "p2")

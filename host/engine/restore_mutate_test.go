@@ -126,8 +126,8 @@ func gatherLeaves(rng *rand.Rand, v reflect.Value, out *[]func()) {
 	add := func(f func()) { *out = append(*out, f) }
 	switch v.Kind() {
 	case reflect.Struct:
-		for i := range v.NumField() {
-			gatherLeaves(rng, v.Field(i), out)
+		for _, field := range v.Fields() {
+			gatherLeaves(rng, field, out)
 		}
 	case reflect.Pointer:
 		if !v.IsNil() {

@@ -12,13 +12,11 @@ import (
 
 const ms = time.Millisecond
 
-func ptr[T any](v T) *T { return &v }
-
 // TestRetryConditions covers each condition.
 func TestRetryConditions(t *testing.T) {
 	always, never := abi.Condition{Always: true}, abi.Condition{Never: true}
 	codes := abi.Condition{Codes: []string{"busy", "flaky"}}
-	message := abi.Condition{Message: ptr("try again")}
+	message := abi.Condition{Message: new("try again")}
 	tests := []struct {
 		name string
 		when *abi.Condition
@@ -37,8 +35,8 @@ func TestRetryConditions(t *testing.T) {
 		{"none of any", &abi.Condition{Any: []abi.Condition{codes, never}}, abi.Error{Message: "try again"}, false},
 		{"all", &abi.Condition{All: []abi.Condition{codes, message}}, abi.Error{Code: "busy", Message: "try again"}, true},
 		{"one of all", &abi.Condition{All: []abi.Condition{codes, message}}, abi.Error{Code: "busy"}, false},
-		{"not retryable", &always, abi.Error{Code: "busy", Retryable: ptr(false)}, false},
-		{"retryable does not overrule", &never, abi.Error{Code: "busy", Retryable: ptr(true)}, false},
+		{"not retryable", &always, abi.Error{Code: "busy", Retryable: new(false)}, false},
+		{"retryable does not overrule", &never, abi.Error{Code: "busy", Retryable: new(true)}, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -67,9 +65,9 @@ func TestRetryStops(t *testing.T) {
 		want int
 	}{
 		{"absent", nil, 3},
-		{"attempts", ptr(attempts(4)), 4},
-		{"no attempts", ptr(attempts(0)), 1},
-		{"delay", ptr(delay(10 * time.Second)), 10},
+		{"attempts", new(attempts(4)), 4},
+		{"no attempts", new(attempts(0)), 1},
+		{"delay", new(delay(10 * time.Second)), 10},
 		{"never", &abi.StopRule{Never: true}, many},
 		{"any", &abi.StopRule{Any: []abi.StopRule{attempts(7), delay(5 * time.Second)}}, 5},
 		{"all", &abi.StopRule{All: []abi.StopRule{attempts(7), delay(5 * time.Second)}}, 7},
@@ -126,7 +124,7 @@ func TestRetryWaits(t *testing.T) {
 
 // TestRetryDueDoesNotRunOver: a delay saturates at the end of time.
 func TestRetryDueDoesNotRunOver(t *testing.T) {
-	wait := abi.WaitRule{Fixed: ptr(time.Duration(math.MaxInt64))}
+	wait := abi.WaitRule{Fixed: new(time.Duration(math.MaxInt64))}
 	got := retryAt(1_000, attemptFailure{policy: &abi.RetryPolicy{Wait: &wait}, err: &abi.Error{}, attempt: 1})
 	if got == nil || got.Due != math.MaxInt64 {
 		t.Errorf("due %+v", got)

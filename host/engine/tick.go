@@ -270,9 +270,10 @@ type Result struct {
 type Command interface{ command() }
 
 type (
-	// StartAttempt: an invocation has a worker slot. Run its current attempt.
+	// StartAttempt asks to run the current attempt of an invocation, which has a worker
+	// slot.
 	StartAttempt struct{ Invocation uint64 }
-	// Abandon: the current attempt of an invocation is not wanted. Stop it if it runs.
+	// Abandon asks to stop the current attempt of an invocation, if the attempt runs.
 	// The other fields identify the attempt, because the session may have dropped the
 	// invocation. Held: the run is blocked, and the attempt continues when the run does.
 	Abandon struct {
@@ -282,21 +283,21 @@ type (
 		Attempt    uint64
 		Held       bool
 	}
-	// Publish: show an event on a handler's stream, as soon as the entry is durable.
+	// Publish asks to show an event on a handler's stream, as soon as the entry is durable.
 	Publish struct {
 		HandlerID string
 		Event     host.StreamEvent
 	}
-	// RunChanged: the record of a run has changed; see [Session.Record].
+	// RunChanged reports that the record of a run has changed; see [Session.Record].
 	RunChanged struct{ Run host.Run }
-	// RunEnded: the run has its final status. Its RunChanged precedes the command.
+	// RunEnded reports that the run has its final status. Its RunChanged precedes the command.
 	RunEnded struct {
 		RunID     string
 		HandlerID string
 	}
-	// Mail: there is a message for another session; see [Session.Mail].
+	// Mail reports a message for another session; see [Session.Mail].
 	Mail struct{ To string }
-	// CallOut: an invocation waits for the answer of a resource; see [Session.OutCall].
+	// CallOut reports that an invocation waits for the answer of a resource; see [Session.OutCall].
 	// An [Abandon] of the invocation cancels the command.
 	CallOut struct{ Invocation uint64 }
 )

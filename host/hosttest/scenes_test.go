@@ -96,7 +96,7 @@ func TestScenes(t *testing.T) {
 			if !slices.ContainsFunc(acts, func(s act) bool { return s.Name == made[im] }) {
 				t.Errorf("no act makes the call %s: add one, and to the scenes of each language", im)
 			}
-			if !bytes.Contains(wasm, []byte(fmt.Sprintf("weft:v1%c%s", len(im), im))) {
+			if !bytes.Contains(wasm, fmt.Appendf(nil, "weft:v1%c%s", len(im), im)) {
 				t.Errorf("%s does not import %s", name, im)
 			}
 		}

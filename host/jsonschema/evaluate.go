@@ -494,7 +494,7 @@ func (e *evaluation) array(s *Schema, v Value, out *seen) bool {
 func (e *evaluation) distinct(s *Schema, v Value) bool {
 	where := map[itemKey]uint32{}
 	w, _ := e.walk(v)
-	for i := 0; i < v.count(); i++ {
+	for i := range v.count() {
 		var ok bool
 		if e.key, ok = w.appendKey(e, e.key[:0]); !ok || !e.charge(lookUnits+digestUnits*uint64(len(e.key))) {
 			return false
@@ -526,7 +526,7 @@ func keyOf(key []byte) itemKey {
 func (e *evaluation) containing(s *Schema, v Value, out *seen) bool {
 	n := 0
 	w, _ := e.walk(v)
-	for i := 0; i < v.count(); i++ {
+	for i := range v.count() {
 		if !w.next(e) {
 			return false
 		}

@@ -235,7 +235,7 @@ func (r *run) advance(before, after rune, begin bool) bool {
 	if begin {
 		r.now.add(uint32(r.prog.Start))
 	}
-	for i := 0; i < len(r.now.dense); i++ { // dense grows in the loop
+	for i := 0; i < len(r.now.dense); i++ { //nolint:intrange // dense grows in the loop
 		pc := r.now.dense[i]
 		inst := &r.prog.Inst[pc]
 		r.owed += stateUnits

@@ -135,7 +135,7 @@ func TestFileProblems(t *testing.T) {
 
 func TestInlineSecrets(t *testing.T) {
 	const one = `{"kind": "http", "settings": {"base_url": "https://crm.example/"}, "secrets": {"t": {"value": "in the text", "header": "X"}}}`
-	if _, err := ParseFile([]byte(fmt.Sprintf(`{"allow_inline_secrets": true, "resources": {"crm": %s}}`, one)), from); err != nil {
+	if _, err := ParseFile(fmt.Appendf(nil, `{"allow_inline_secrets": true, "resources": {"crm": %s}}`, one), from); err != nil {
 		t.Error(err)
 	}
 	d, err := Parse("crm", []byte(one), from)

@@ -203,7 +203,7 @@ func TestPrivateAddressesAreNotDialled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, fail := do(t, table, map[string]any{"url": fmt.Sprintf("http://%s:%s/", name, at.Port())})
+		_, fail := do(t, table, map[string]any{"url": "http://" + net.JoinHostPort(name, at.Port()) + "/"})
 		wantFail(t, fail, "permission_denied", "is loopback")
 		table.Close()
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -162,9 +163,7 @@ func TestChatFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(t, c.turns...)
 			payload := map[string]any{}
-			for k, v := range c.payload {
-				payload[k] = v
-			}
+			maps.Copy(payload, c.payload)
 			_, fail := m.chatWith(t, c.settings, payload, nil)
 			if (fail == nil) != (c.fail == "") || fail != nil && !strings.Contains(fail.Message, c.fail) {
 				t.Errorf("%v, want %q", fail, c.fail)

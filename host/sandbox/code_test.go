@@ -91,7 +91,7 @@ func (k kin) run(b bench) error {
 		return err
 	}
 	if res.Err != nil || !bytes.Equal(res.Output, k.answer()) {
-		return fmt.Errorf("%+v: the step gives %x, %+v, want %x", k, res.Output, res.Err, k.answer())
+		return fmt.Errorf("%+v: the step gives %x, failed %v, want %x", k, res.Output, res.Err != nil, k.answer())
 	}
 	return nil
 }

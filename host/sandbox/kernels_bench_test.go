@@ -103,8 +103,7 @@ func BenchmarkKernels(b *testing.B) {
 	for _, compiler := range guestCompilers {
 		b.Run(compiler, func(b *testing.B) {
 			wasm := guestBuild(b, "kernels", compiler)
-			ctx, cancel := context.WithCancel(context.Background())
-			defer cancel()
+			ctx := b.Context()
 			ways := []runner{
 				bareRunner(b, ctx, wasm, wazero.NewRuntimeConfig()),
 				meteredRunner(b, newBench(b, nil), wasm),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -256,9 +257,7 @@ func TestCrashPoints(t *testing.T) {
 func twoLives(t *testing.T, st *story, store *endingStore, again bool) (ended bool) {
 	t.Helper()
 	b := &bench{t: t, tokens: 2, batch: 1, fails: true, store: store, now: time.Unix(1_700_000_000, 0), outside: st.resource, modules: newSimModules(t, map[string]string{"look": look})}
-	for name, m := range newSimModules(t, st.modules) {
-		b.modules[name] = m
-	}
+	maps.Copy(b.modules, newSimModules(t, st.modules))
 	if st.snapshots > 0 {
 		b.snapshots, b.keep = st.snapshots, 1
 	}

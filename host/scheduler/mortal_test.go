@@ -85,7 +85,7 @@ func (m *mortal) restart() {
 // live goes on until the process ends (false) or nothing is left to do.
 func (m *mortal) live() bool {
 	m.t.Helper()
-	for n := 0; n < 10_000; n++ {
+	for range 10_000 {
 		work, next := m.sched.Step(m.clock())
 		m.todo = work
 		if m.work(); m.dead() {

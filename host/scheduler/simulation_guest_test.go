@@ -334,49 +334,50 @@ func (g *simGuest) region() error {
 		k = 0
 	}
 	path := fmt.Sprint("r.", k)
-	if resp, err := g.call(abi.ImportStateBegin, []any{path}); err != nil {
+	resp, err := g.call(abi.ImportStateBegin, []any{path})
+	if err != nil {
 		return err
-	} else if resp == nil { // not there yet: whoever is first makes it
+	}
+	if resp == nil { // not there yet: whoever is first makes it
 		_, err := g.call(abi.ImportStateEdit, []any{[]any{"merge", path, map[string]any{}}})
 		return err
-	} else {
-		value := fieldsOf(resp)
-		n, _ := value["n"].(int64)
-		tokens, _ := value["t"].([]any)
-		if int(n) != len(tokens) {
-			g.w.sim.failf("%s counts %d, but holds %d", path, n, len(tokens))
-		}
-		reads := g.rng.IntN(2)
-		if g.w.sim.hot {
-			reads = g.rng.IntN(8) // a long edit loses against short ones
-		}
-		for range reads {
-			inside, err := g.call(abi.ImportStateGet, []any{path})
-			if err != nil {
-				return err
-			}
-			if len(inside) == 0 {
-				g.w.sim.failf("a read inside an edit fails")
-			}
-		}
-		if g.rng.IntN(6) == 0 {
-			_, err := g.call(abi.ImportStateAbort, []any{})
-			return err
-		}
-		if value == nil {
-			value = map[string]any{}
-		}
-		value["n"], value["t"] = n+1, append(tokens, token)
-		done, err := g.call(abi.ImportStateCommit, []any{value})
+	}
+	value := fieldsOf(resp)
+	n, _ := value["n"].(int64)
+	tokens, _ := value["t"].([]any)
+	if int(n) != len(tokens) {
+		g.w.sim.failf("%s counts %d, but holds %d", path, n, len(tokens))
+	}
+	reads := g.rng.IntN(2)
+	if g.w.sim.hot {
+		reads = g.rng.IntN(8) // a long edit loses against short ones
+	}
+	for range reads {
+		inside, err := g.call(abi.ImportStateGet, []any{path})
 		if err != nil {
 			return err
 		}
-		if done == nil {
-			return fmt.Errorf("a commit was refused")
+		if len(inside) == 0 {
+			g.w.sim.failf("a read inside an edit fails")
 		}
-		g.did("edit", token)
-		return nil
 	}
+	if g.rng.IntN(6) == 0 {
+		_, err := g.call(abi.ImportStateAbort, []any{})
+		return err
+	}
+	if value == nil {
+		value = map[string]any{}
+	}
+	value["n"], value["t"] = n+1, append(tokens, token)
+	done, err := g.call(abi.ImportStateCommit, []any{value})
+	if err != nil {
+		return err
+	}
+	if done == nil {
+		return fmt.Errorf("a commit was refused")
+	}
+	g.did("edit", token)
+	return nil
 }
 
 // refusedEdit changes nothing, and a batch is all or nothing.

@@ -20,7 +20,7 @@ func (s *sim) publish() {
 		steps := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, `"steps": [`) })
 		list := strings.TrimSuffix(strings.Join(lines[steps+1:], "\n"), "]}")
 		var turned []string
-		for _, step := range strings.Split(list, "\n    {\"name\"") {
+		for step := range strings.SplitSeq(list, "\n    {\"name\"") {
 			if step = strings.TrimPrefix(strings.TrimSpace(step), `{"name"`); step != "" {
 				turned = append(turned, `{"name"`+strings.TrimSuffix(step, ","))
 			}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -619,10 +620,8 @@ func (s *sim) expect(what string, err error, codes ...host.Code) {
 	if err == nil || s.w.dead.Load() || s.w.ctx.Err() != nil || errors.Is(err, context.Canceled) {
 		return
 	}
-	for _, c := range codes {
-		if host.CodeOf(err) == c {
-			return
-		}
+	if slices.Contains(codes, host.CodeOf(err)) {
+		return
 	}
 	s.failf("%s: %v (%s)", what, err, host.CodeOf(err))
 }

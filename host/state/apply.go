@@ -184,7 +184,7 @@ func (b *batch) append(p Path, v *Node) (abi.Raw, error) {
 		return nil, fail(abi.StatusFailedPrecondition, p.String(), "cannot append to %s", at.node.kind)
 	}
 	n := at.node.Len()
-	end := append(at.at[:len(at.at):len(at.at)], Elem{List: true, Index: uint64(n)})
+	end := append(at.at[:len(at.at):len(at.at)], Elem{List: true, Index: uint64(n)}) //nolint:gocritic // the bound makes a copy
 	return cbor.AppendHead(nil, cbor.Uint, uint64(n)+1), b.commit(Change{Op: OpSet, Path: end, Value: v})
 }
 

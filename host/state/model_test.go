@@ -76,7 +76,7 @@ func modelEdit(root any, e abi.Edit) (any, any, error) {
 		if there && !ok {
 			return nil, nil, errModel
 		}
-		v = append(list, v)
+		v = append(slices.Clone(list), v)
 		result = int64(len(list) + 1)
 	case abi.OpIncrement:
 		if !there {

@@ -62,7 +62,7 @@ func TestSchemaKeywords(t *testing.T) {
 	for _, tt := range tests {
 		s := mustCompile(t, `{"properties":{"v":`+tt.schema+`}}`)
 		check := func(values string, good bool) {
-			for _, v := range strings.Fields(values) {
+			for v := range strings.FieldsSeq(values) {
 				root := fromJSON(t, `{"v":`+v+`}`)
 				_, changes := mustApply(t, nil, set("v", rawJSON(t, v)))
 				whole, along := s.Check(root, nil), s.Check(root, changes)

@@ -182,11 +182,12 @@ func TestHistories(t *testing.T) {
 				}
 				row := w.row("h", rapid.SampledFrom([]int{1, 2, 3, 300, 1500}).Draw(rt, "n"), rapid.Bool().Draw(rt, "terminal"))
 				w.write(row)
-				if rapid.IntRange(0, 5).Draw(rt, "published") < 5 {
+				switch {
+				case rapid.IntRange(0, 5).Draw(rt, "published") < 5:
 					w.hub.Publish(tenant, []host.StreamRow{row})
-				} else if rapid.Bool().Draw(rt, "resync") {
+				case rapid.Bool().Draw(rt, "resync"):
 					w.hub.Resync()
-				} else {
+				default:
 					r.unpublished = true
 				}
 			},

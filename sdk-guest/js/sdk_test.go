@@ -178,7 +178,7 @@ func TestConsole(t *testing.T) {
 	var got []string
 	c := &calls{answer: func(im abi.Import, req []byte) ([]byte, abi.Status) {
 		if im == abi.ImportLog {
-			got = append(got, string(abi.Diag(req)))
+			got = append(got, abi.Diag(req))
 		}
 		return abi.Null, abi.StatusOK
 	}}
@@ -248,7 +248,7 @@ func TestNumbersAreFloats(t *testing.T) {
 			answer = []any{int64(1), int64(2)}
 			fallthrough
 		default:
-			got = append(got, string(abi.Diag(req)))
+			got = append(got, abi.Diag(req))
 		}
 		b, err := abi.EncodeValue(answer)
 		if err != nil {

@@ -284,6 +284,40 @@ func TestFuelOfACounterStep(t *testing.T) {
 	}
 }
 
+// A typed edit writes what its class declares, and keeps the rest.
+func TestEditKeepsUndeclaredFields(t *testing.T) {
+	state, err := abi.EncodeValue(map[string]any{"count": int64(4), "of": "another", "list": []any{int64(1)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for class, want := range map[string]string{
+		"weft.BaseModel": `{"of": "another", "list": [1], "count": 5}`,
+		"weft.DictState": `{"count": 5, "list": [1]}`, // it has all entries, so that an entry can be deleted
+	} {
+		var committed []byte
+		c := &calls{answer: func(im abi.Import, req []byte) ([]byte, abi.Status) {
+			switch im {
+			case abi.ImportStateBegin:
+				return state, abi.StatusOK
+			case abi.ImportStateCommit:
+				committed = req
+			}
+			return abi.Null, abi.StatusOK
+		}}
+		got, failed := evaluate(t, c, `
+class State(`+class+`):
+    count: int = 0
+async def run():
+    async with weft._state.Store(State).edit_state() as state:
+        state.count += 1
+        if "of" in dir(state): del state["of"]
+    return state.count`, nil)
+		if failed != nil || got != "5" || !strings.Contains(abi.Diag(committed), want) {
+			t.Errorf("%s: %s %v, committed %s, want %s", class, got, failed, abi.Diag(committed), want)
+		}
+	}
+}
+
 // The program of the SDK's page runs.
 func TestPage(t *testing.T) {
 	suite.NotShort(t, "compiles an interpreter")

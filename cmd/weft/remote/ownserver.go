@@ -34,7 +34,7 @@ func StartOwn(ctx context.Context, data string, errs io.Writer, flags ...string)
 	if err != nil {
 		return nil, fmt.Errorf("find this program, to start it as a server: %w", err)
 	}
-	s := &OwnServer{cmd: exec.Command(program, append([]string{"serve", "--addr", "127.0.0.1:0", "--data", data, "--log-level", "warn"}, flags...)...)}
+	s := &OwnServer{cmd: exec.CommandContext(context.Background(), program, append([]string{"serve", "--addr", "127.0.0.1:0", "--data", data, "--log-level", "warn"}, flags...)...)}
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "WEFT_") {
 			s.cmd.Env = append(s.cmd.Env, v)

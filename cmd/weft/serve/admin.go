@@ -113,10 +113,10 @@ func encryption(o serveOptions) (*tls.Config, error) {
 
 // listen listens at the address.
 func listen(o serveOptions) (net.Listener, error) {
-	l, err := net.Listen("tcp", o.addr)
+	l, err := net.Listen("tcp", o.addr) //nolint:noctx // it takes no time
 	if o.orAnyPort && errors.Is(err, syscall.EADDRINUSE) {
-		host, _, _ := net.SplitHostPort(o.addr) // check has validated it
-		l, err = net.Listen("tcp", net.JoinHostPort(host, "0"))
+		host, _, _ := net.SplitHostPort(o.addr)                 // check has validated it
+		l, err = net.Listen("tcp", net.JoinHostPort(host, "0")) //nolint:noctx // the same
 	}
 	if err != nil {
 		return nil, listenError(o.addr, err)

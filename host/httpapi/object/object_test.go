@@ -2,6 +2,7 @@ package object
 
 import (
 	"bytes"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -15,9 +16,7 @@ func merged(t *testing.T, base, over map[string]any, drop string) abi.Raw {
 	t.Helper()
 	all := map[string]any{}
 	for _, m := range []map[string]any{base, over} {
-		for k, v := range m {
-			all[k] = v
-		}
+		maps.Copy(all, m)
 	}
 	delete(all, drop)
 	raw, err := abi.EncodeValue(all)

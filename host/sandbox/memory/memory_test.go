@@ -94,7 +94,7 @@ func scribble(r *rand.Rand, mem []byte) {
 		case 0:
 			mem[at] ^= byte(1 + r.IntN(255))
 		case 1:
-			mem[at] = mem[at] + 0
+			mem[at] += 0
 		case 2:
 			clear(mem[at:min(len(mem), at+r.IntN(3*pageBytes))])
 		case 3:

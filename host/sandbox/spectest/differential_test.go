@@ -73,7 +73,7 @@ func (r *runOf) begin(ctx context.Context, wasm []byte) error {
 	if err := r.hosts.instantiate(ctx, r.runtime); err != nil {
 		return err
 	}
-	p, err := r.prepare(ctx, wasm)
+	p, err := r.prepare(ctx, wasm, false)
 	if err != nil {
 		return err
 	}

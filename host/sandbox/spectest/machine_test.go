@@ -78,11 +78,13 @@ var errRewriter = errors.New("rewriter")
 type prepared struct {
 	compiled wazero.CompiledModule
 	result   *rewrite.Result // nil in the original's lane
+	extract  bool            // rewritten with Options.Extract
 }
 
 // prepare compiles a module in the machine's lane. The error is errRewriter, or
-// the engine's on the original.
-func (m *machine) prepare(ctx context.Context, wasm []byte) (prepared, error) {
+// the engine's on the original. Nothing is taken out of a module that others import:
+// its memory would begin with another size, and guests are never linked.
+func (m *machine) prepare(ctx context.Context, wasm []byte, imported bool) (prepared, error) {
 	compiled, err := m.runtime.CompileModule(ctx, wasm)
 	if err != nil || !m.lane.rewritten {
 		return prepared{compiled: compiled}, err
@@ -90,7 +92,8 @@ func (m *machine) prepare(ctx context.Context, wasm []byte) (prepared, error) {
 	if err := compiled.Close(ctx); err != nil {
 		return prepared{}, err
 	}
-	result, err := rewriteModule(wasm, rewrite.Options{Extract: m.lane.extract})
+	extract := m.lane.extract && !imported
+	result, err := rewriteModule(wasm, rewrite.Options{Extract: extract})
 	if err != nil {
 		return prepared{}, err
 	}
@@ -98,7 +101,7 @@ func (m *machine) prepare(ctx context.Context, wasm []byte) (prepared, error) {
 		return prepared{}, fmt.Errorf("%w: what it wrote does not compile: %w", errRewriter, err)
 	}
 	m.notes.rewritten++
-	return prepared{compiled, result}, nil
+	return prepared{compiled, result, extract}, nil
 }
 
 // rewriteModule rewrites a valid module, and proves that it is metered.
@@ -126,7 +129,7 @@ func (m *machine) instantiate(ctx context.Context, p prepared, name string) (api
 	if err != nil {
 		return nil, err
 	}
-	if m.lane.extract {
+	if p.extract {
 		if err := m.start(ctx, mod, p.result); err != nil {
 			return nil, errors.Join(err, mod.Close(ctx))
 		}
@@ -164,7 +167,7 @@ func (m *machine) start(ctx context.Context, mod api.Module, r *rewrite.Result) 
 
 // load prepares and instantiates.
 func (m *machine) load(ctx context.Context, wasm []byte, name string) (api.Module, error) {
-	p, err := m.prepare(ctx, wasm)
+	p, err := m.prepare(ctx, wasm, name != "")
 	if err != nil {
 		return nil, err
 	}

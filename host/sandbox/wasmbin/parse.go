@@ -276,11 +276,11 @@ func Parse(wasm []byte) (*Module, error) {
 			return nil, fmt.Errorf("at byte %d: unknown section %d", start, id)
 		}
 		if id != SectionCustom {
-			if order := sectionOrder(id); order <= last {
+			order := sectionOrder(id)
+			if order <= last {
 				return nil, fmt.Errorf("at byte %d: section %d is out of order, or there twice", start, id)
-			} else {
-				last = order
 			}
+			last = order
 			m.Sections[id], m.Offsets[id] = section.Rest, section.Offset
 		}
 		if m.read(id, section); section.Err != nil {

@@ -75,6 +75,8 @@ const (
 // about 0.15 ms of ordinary code.
 const Turn = 500_000
 
+// Init makes an empty queue for so many tokens. most returns the number of tokens that a
+// tenant may hold at once.
 func (q *Queue[T]) Init(tokens int, most func(tenant string) int) {
 	q.tokens, q.all, q.most = tokens, tokens, most
 	q.tenants = map[string]*tenantQueue[T]{}
@@ -108,9 +110,10 @@ func (q *Queue[T]) known(tenant string) *tenantQueue[T] {
 	return t
 }
 
-// LineUp notes that starts of a tenant wait at the gate; LineEnds that none do any more.
+// LineUp notes that starts of a tenant wait at the gate.
 func (q *Queue[T]) LineUp(tenant string) { q.known(tenant).inLine = true }
 
+// LineEnds notes that no starts of a tenant wait at the gate any more.
 func (q *Queue[T]) LineEnds(tenant string) {
 	t := q.tenants[tenant]
 	t.inLine = false

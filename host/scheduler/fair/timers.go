@@ -55,13 +55,15 @@ func (h *Timers[K]) First() (key K, at int64, ok bool) {
 	return h.items[0].key, h.items[0].at, true
 }
 
-// Len, Less, Swap, Push and Pop implement heap.Interface.
+// Len, Less and Swap implement heap.Interface.
 func (h *Timers[K]) Len() int           { return len(h.items) }
 func (h *Timers[K]) Less(i, j int) bool { return h.items[i].at < h.items[j].at }
 func (h *Timers[K]) Swap(i, j int) {
 	h.items[i], h.items[j] = h.items[j], h.items[i]
 	h.index[h.items[i].key], h.index[h.items[j].key] = i, j
 }
+
+// Push appends an item; see heap.Interface.
 func (h *Timers[K]) Push(x any) {
 	it := x.(timer[K])
 	if h.index == nil {
@@ -70,6 +72,8 @@ func (h *Timers[K]) Push(x any) {
 	h.index[it.key] = len(h.items)
 	h.items = append(h.items, it)
 }
+
+// Pop removes the last item; see heap.Interface.
 func (h *Timers[K]) Pop() any {
 	n := len(h.items) - 1
 	it := h.items[n]

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"time"
@@ -60,9 +61,7 @@ func (s *Store) connected(ctx context.Context) (*pgx.Conn, error) {
 		return a.conn, nil
 	}
 	conn, err := s.connect(ctx, "append", func(c *pgx.ConnConfig) {
-		for key, value := range appendSettings {
-			c.RuntimeParams[key] = value
-		}
+		maps.Copy(c.RuntimeParams, appendSettings)
 		c.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
 			if n.Code == "01000" && strings.Contains(n.Message, "synchronous replication") {
 				a.canceled = true

@@ -29,6 +29,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"strings"
 	"sync"
@@ -194,9 +195,7 @@ func (s *Store) configure(url string) error {
 	dialer := &net.Dialer{Timeout: config.ConnectTimeout,
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3}}
 	config.DialFunc = dialer.DialContext
-	for key, value := range settings {
-		config.RuntimeParams[key] = value
-	}
+	maps.Copy(config.RuntimeParams, settings)
 	config.RuntimeParams["client_encoding"] = "UTF8"
 	config.RuntimeParams["search_path"] = pgx.Identifier{s.schema}.Sanitize()
 	s.config = config

@@ -89,7 +89,7 @@ var Tables = []*Table{
 func table(name string, key int, columns string) *Table {
 	kinds := map[string]Kind{"int": Int, "bool": Bool, "name": Name, "text": Text, "bytes": Bytes}
 	t := &Table{Name: name, Key: key}
-	for _, definition := range strings.Split(columns, ",") {
+	for definition := range strings.SplitSeq(columns, ",") {
 		column, kind, _ := strings.Cut(strings.TrimSpace(definition), " ")
 		kind, null := strings.CutSuffix(kind, "?")
 		t.Columns = append(t.Columns, Column{column, kinds[kind], null})

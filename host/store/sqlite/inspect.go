@@ -258,7 +258,7 @@ func (i *Inspection) rows(ctx context.Context, what string, each func(*sql.Rows)
 	stmt := i.prepared[query]
 	if stmt == nil {
 		var err error
-		if stmt, err = i.conn.PrepareContext(ctx, query); err != nil { //nolint:sqlclosecheck // Close closes it
+		if stmt, err = i.conn.PrepareContext(ctx, query); err != nil { // Close closes it
 			return damaged(err, what)
 		}
 		i.prepared[query] = stmt

@@ -63,7 +63,7 @@ const fileName = "weft.db"
 // connections suffice. Each connection costs a page cache.
 const readers = 4
 
-// ErrInUse: another server holds the lock of the data directory.
+// ErrInUse reports that another server holds the lock of the data directory.
 var ErrInUse = datadir.ErrInUse
 
 // errClosed is the error of every call after Close.

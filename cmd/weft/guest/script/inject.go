@@ -54,7 +54,7 @@ func Inject(engine, source, lines, info []byte) ([]byte, error) {
 	}
 	var header []byte
 	for _, n := range []uint64{base, uint64(len(source)), base + uint64(len(source)) + 1, uint64(len(lines))} {
-		header = binary.LittleEndian.AppendUint32(header, uint32(n)) //nolint:gosec // below 4 GiB, as pages are
+		header = binary.LittleEndian.AppendUint32(header, uint32(n)) // below 4 GiB, as pages are
 	}
 	out := append(make([]byte, 0, len(engine)+len(bundle)+len(info)+64), engine[:8]...)
 	for _, s := range m.sections {
@@ -102,7 +102,7 @@ func appendSection(out []byte, id byte, body []byte) []byte {
 
 // appendSegment appends an active data segment of memory 0.
 func appendSegment(out []byte, address uint64, data []byte) []byte {
-	out = appendSigned(append(out, 0, opI32Const), int64(int32(uint32(address)))) //nolint:gosec // an i32 holds addresses of 4 GiB
+	out = appendSigned(append(out, 0, opI32Const), int64(int32(uint32(address)))) // an i32 holds addresses of 4 GiB
 	return append(binary.AppendUvarint(append(out, opEnd), uint64(len(data))), data...)
 }
 
@@ -297,7 +297,7 @@ func constant(body []byte, index uint64) (uint32, error) {
 			if op != opI32Const || v < math.MinInt32 || v > math.MaxInt32 {
 				return 0, fmt.Errorf("%s is not an address", bundleExport)
 			}
-			return uint32(int32(v)), nil //nolint:gosec // an address is unsigned
+			return uint32(int32(v)), nil // an address is unsigned
 		}
 	}
 	if r.err != nil {
@@ -331,8 +331,8 @@ func (r *reader) bytes(n uint64) []byte {
 		r.err = errShort
 		return nil
 	}
-	b := r.b[r.at : r.at+int(n) : r.at+int(n)] //nolint:gosec // n is at most the length
-	r.at += int(n)                             //nolint:gosec // n is at most the length
+	b := r.b[r.at : r.at+int(n) : r.at+int(n)] // n is at most the length
+	r.at += int(n)                             // n is at most the length
 	return b
 }
 

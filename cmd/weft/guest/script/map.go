@@ -56,7 +56,7 @@ func lineSegments(mappings string, own []bool) (out []byte, count int, err error
 	var m mapping
 	for line, text := range strings.Split(mappings, ";") {
 		m.column = 0
-		for _, field := range strings.Split(text, ",") {
+		for field := range strings.SplitSeq(text, ",") {
 			if field == "" {
 				continue
 			}
@@ -86,8 +86,8 @@ func appendPlace(out []byte, last, next place) []byte {
 	if next.line == last.line {
 		column -= last.column
 	}
-	out = binary.AppendUvarint(out, uint64(next.line-last.line)) //nolint:gosec // lines grow
-	out = binary.AppendUvarint(out, uint64(column))              //nolint:gosec // columns grow within a line
+	out = binary.AppendUvarint(out, uint64(next.line-last.line)) // lines grow
+	out = binary.AppendUvarint(out, uint64(column))              // columns grow within a line
 	out = binary.AppendVarint(out, next.source-last.source)
 	if next.source != 0 {
 		out = binary.AppendVarint(out, next.sourceLine-last.sourceLine)

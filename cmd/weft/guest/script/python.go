@@ -193,5 +193,5 @@ func cborHead(out []byte, major byte, n int) []byte {
 	if n < 24 {
 		return append(out, major|byte(n))
 	}
-	return binary.BigEndian.AppendUint32(append(out, major|26), uint32(n)) //nolint:gosec // at most maxBundle
+	return binary.BigEndian.AppendUint32(append(out, major|26), uint32(n)) // at most maxBundle
 }

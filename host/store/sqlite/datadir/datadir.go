@@ -17,7 +17,7 @@ import (
 // SQLite's own locks on it.
 const LockName = "weft.lock"
 
-// ErrInUse: another server holds the lock of the data directory.
+// ErrInUse reports that another server holds the lock of the data directory.
 var ErrInUse = errors.New("in use by another weft server")
 
 // Prepare creates the data directory if it is missing, readable only by its owner.

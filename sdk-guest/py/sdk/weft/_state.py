@@ -1,7 +1,7 @@
 """The session's state."""
 
 from ._host import call
-from ._model import BaseModel
+from ._model import BaseModel, plan_of
 from .errors import WorkflowRuntimeError
 from .events import DictLikeModel
 
@@ -55,6 +55,14 @@ def _quoted(path):
     return f'"{path}"'
 
 
+def _undeclared(value, raw):
+    """Returns the entries of a state that its model leaves out."""
+    if not isinstance(value, BaseModel) or isinstance(value, DictLikeModel):
+        return None
+    names = plan_of(type(value)).names
+    return {k: v for k, v in raw.items() if k not in names}
+
+
 class _Edit:
     """A region in which nobody else changes the state. An exception in the region undoes its changes."""
 
@@ -66,6 +74,7 @@ class _Edit:
         raw = call("state_begin", [self._path], self._what, "set the path before it is edited, or declare a default")
         try:
             self._value = self._read(raw)
+            self._rest = _undeclared(self._value, raw)
         except BaseException:
             call("state_abort", [])
             raise
@@ -74,7 +83,7 @@ class _Edit:
     async def __aexit__(self, kind, error, trace):
         if kind is None:
             try:
-                call("state_commit", [self._value], self._what)
+                call("state_commit", [{**self._rest, **self._value._visible()} if self._rest else self._value], self._what)
                 return
             except BaseException:
                 self._abort()
@@ -111,7 +120,6 @@ class Store:
     def _typed(self, path, value):
         if self._cls is None or "." in path or not isinstance(value, (dict, list)):
             return value
-        from ._model import plan_of
         for name, convert, *_ in plan_of(self._cls).fields:
             if name == path and convert:
                 return convert(value, name)
@@ -128,8 +136,9 @@ class Store:
     def edit_state(self):
         """Opens the state for a change that nobody interferes with: async with ctx.store.edit_state() as state: ...
 
-        The state is written when the block ends, and left as it is if the block raises an exception. The block may only read the
-        state, log, and ask for the time and for random bytes.
+        The state is written when the block ends, and left as it is if the block raises an exception. Entries of the state that its
+        class does not declare, for example those of another workflow of the session, keep their values. The block may only read
+        the state, log, and ask for the time and for random bytes.
         """
         return _Edit(self, "", lambda raw: state_of(self._cls, raw))
 
