@@ -42,8 +42,12 @@ func TestConsoleInABrowser(t *testing.T) {
 	if err := os.WriteFile(file, []byte(key), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	wasm := filepath.Join(t.TempDir(), "counter.wasm")
+	if err := os.WriteFile(wasm, hosttest.Plugin(t, "counter-tinygo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	keyed := hosttest.Serve(t, t.TempDir(), "--admin-key-file", file)
-	cmd.Env = append(os.Environ(), "WEFT_URL="+p.URL, "WEFT_KEYED_URL="+keyed.URL, "WEFT_KEY="+key, "WEFT_RESULTS="+t.TempDir())
+	cmd.Env = append(os.Environ(), "WEFT_URL="+p.URL, "WEFT_KEYED_URL="+keyed.URL, "WEFT_KEY="+key, "WEFT_RESULTS="+t.TempDir(), "WEFT_WASM="+wasm)
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {

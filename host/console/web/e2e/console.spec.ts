@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { expect, shot, test } from './fixture'
 
 const scheme = () => test.info().project.name
@@ -68,6 +69,30 @@ test('a run is stepped through, with the exact state at every entry', async ({ p
   await axe()
 })
 
+test('a plugin is uploaded, and a broken one is refused with its problems', async ({ page, axe, allowed }) => {
+  allowed.push(/status of 422/, /status of 400/) // the refusal is in the browser's log
+  await page.goto('/console/plugins')
+  await page.getByLabel('Drop a .wasm file here, or choose one').setInputFiles({ name: 'broken.wasm', mimeType: 'application/wasm', buffer: Buffer.from([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, 1, 0x7f]) })
+  await expect(page.getByLabel(/^Name of the plugin/)).toBeFocused()
+  await page.keyboard.press('Enter')
+  await expect(page.getByRole('alert')).toContainText('Nothing was changed.')
+  await expect(page.getByRole('alert').getByRole('listitem')).toContainText('truncated')
+  await axe()
+  await page.getByRole('button', { name: 'Discard' }).click()
+  const wasm = readFileSync(process.env.WEFT_WASM!).toString('base64')
+  const drop = await page.evaluateHandle((text) => {
+    const data = new DataTransfer()
+    data.items.add(new File([Uint8Array.from(atob(text), (c) => c.charCodeAt(0))], 'counter.wasm', { type: 'application/wasm' }))
+    return data
+  }, wasm)
+  await page.getByRole('group', { name: 'Upload a plugin' }).dispatchEvent('drop', { dataTransfer: drop })
+  await expect(page.getByLabel(/^Name of the plugin/)).toHaveValue('counter')
+  await page.keyboard.press('Enter')
+  await expect(page.getByRole('heading', { name: /counter is uploaded/ })).toBeVisible()
+  await shot(page, 'plugins', scheme())
+  await axe()
+})
+
 test('a form shows why the server refuses it', async ({ page, allowed, request }) => {
   allowed.push(/status of 409/) // the refusal is in the browser's log
   const id = `taken-${scheme()}`
@@ -114,7 +139,10 @@ test('approval is played by the keyboard alone', async ({ page, axe }) => {
     if (role === 'manager') { await shot(page, 'questions', scheme()); await axe() }
     await page.keyboard.press('Tab')
     await page.keyboard.press('Enter')
+    await expect(mine).toHaveCount(0)
     await expect(page.getByRole('status')).toContainText(`The answer to ${id} was sent`)
+    // The focus is at the next question, or at the heading if there is none.
+    await expect(page.locator('h1:focus, #answer input:focus')).toHaveCount(1)
   }
   await page.getByRole('status').getByRole('link').focus()
   await page.keyboard.press('Enter')

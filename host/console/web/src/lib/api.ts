@@ -27,20 +27,24 @@ export const exact = {
   text: (value: unknown): string => JSON.stringify(value),
 }
 
+export type Fault = { code?: string; message: string }
+export type Plugin = { name: string; workflow: string; version: number; sha256: string; size: number; created_at: string; runs: number }
+export type Uploaded = Plugin & { manifest: { steps?: { name: string; accepts?: string[]; emits?: string[] }[] }; imports: string[] }
+
 // Problem is an answer of the API that is an error, or a server that does not answer (status 0).
 export class Problem extends Error {
-  constructor(readonly status: number, message: string, readonly request: string | null = null) { super(message) }
+  constructor(readonly status: number, message: string, readonly request: string | null = null, readonly problems: Fault[] = []) { super(message) }
 }
 
 // signedOut is called when the server wants a key.
 let signedOut = () => {}
 export const onSignedOut = (f: () => void) => { signedOut = f }
 
-async function send(method: string, path: string, init: { body?: string; signal?: AbortSignal; headers?: Record<string, string> } = {}): Promise<Response> {
+async function send(method: string, path: string, init: { body?: string | Blob; signal?: AbortSignal; headers?: Record<string, string> } = {}): Promise<Response> {
   let res: Response
   try {
     const headers: Record<string, string> = { 'Weft-Console': '1', ...init.headers }
-    if (init.body !== undefined) headers['Content-Type'] = 'application/json'
+    if (init.body !== undefined) headers['Content-Type'] = typeof init.body === 'string' ? 'application/json' : 'application/wasm'
     res = await fetch(path, { method, headers, redirect: 'error', cache: 'no-store', ...(init.body === undefined ? {} : { body: init.body }), ...(init.signal ? { signal: init.signal } : {}) })
   } catch (e) {
     if (e instanceof DOMException && e.name === 'AbortError') throw e
@@ -52,12 +56,14 @@ async function send(method: string, path: string, init: { body?: string; signal?
 async function problem(res: Response): Promise<Problem> {
   if (res.status === 401 && !res.url.endsWith('/console/session')) signedOut()
   const text = await res.text()
+  let problems: Fault[] = []
   let detail = text.slice(0, 1000) || res.statusText
   try {
-    const parsed = JSON.parse(text) as { detail?: unknown; error?: unknown }
+    const parsed = JSON.parse(text) as { detail?: unknown; problems?: Fault[] }
+    problems = parsed.problems ?? []
     if (typeof parsed.detail === 'string') detail = parsed.detail
   } catch { /* the text is shown as it is */ }
-  return new Problem(res.status, detail, res.headers.get('X-Request-Id'))
+  return new Problem(res.status, detail, res.headers.get('X-Request-Id'), problems)
 }
 
 async function json<T>(method: string, path: string, body?: string, signal?: AbortSignal, headers?: Record<string, string>): Promise<T> {
@@ -96,6 +102,12 @@ export const api = {
   answer: (handler: string, type: string, value: string, step: string | undefined, once: string) =>
     json<unknown>('POST', `/events/${id(handler)}`, `{"event":{"type":${JSON.stringify(type)},"value":${value}}${step ? `,"step":${JSON.stringify(step)}` : ''}}`, undefined, { 'Idempotency-Key': once }),
   act: (handler: string, what: 'cancel' | 'pause' | 'resume' | 'retry') => json<Run>('POST', `/handlers/${id(handler)}/${what}`),
+  plugins: () => json<{ plugins: Plugin[] }>('GET', '/plugins').then((r) => r.plugins),
+  async upload(name: string, file: Blob): Promise<Uploaded> {
+    const res = await send('PUT', `/plugins/${id(name)}`, { body: file })
+    if (!res.ok) throw await problem(res)
+    return (await res.json()) as Uploaded
+  },
   async journal(handler: string, cursor: string | null, signal: AbortSignal) {
     const res = await send('GET', `/handlers/${id(handler)}/journal?limit=500${cursor ? `&cursor=${id(cursor)}` : ''}`, { signal })
     if (!res.ok) throw await problem(res)
