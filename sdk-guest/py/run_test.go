@@ -318,6 +318,34 @@ async def run():
 	}
 }
 
+// A model's dump leaves out what its options say, and options that do not work are errors.
+func TestModelDump(t *testing.T) {
+	const models = `
+class Item(weft.BaseModel):
+    name: str
+    note: str | None = None
+class Cart(weft.BaseModel):
+    items: list[Item] = weft.Field(default_factory=list, title="Items")
+    open: bool = True
+cart = Cart(items=[Item(name="tea")])
+`
+	for _, tt := range []struct{ call, want string }{
+		{`cart.model_dump()`, `{"open":true,"items":[{"name":"tea","note":null}]}`},
+		{`cart.model_dump(exclude_none=True)`, `{"open":true,"items":[{"name":"tea"}]}`},
+		{`cart.model_dump(mode="json", exclude_defaults=True)`, `{"items":[{"name":"tea"}]}`},
+		{`[Cart().model_dump(exclude_defaults=True), Cart(open=False).model_dump_json(exclude_defaults=True)]`, `[{},"{\"open\":false}"]`},
+	} {
+		wantResult(t, models+"def run(): return "+tt.call, tt.want)
+	}
+	for call, want := range map[string]string{
+		`cart.model_dump(exclude_unset=True)`:  "model_dump has no exclude_unset",
+		`weft.Field(alias="itemName")`:         "Field has no alias in a step",
+		`weft.Field(default=1, multiple_of=3)`: "Field has no multiple_of in a step",
+	} {
+		wantError(t, models+"def run(): return "+call, "panic", want)
+	}
+}
+
 // The program of the SDK's page runs.
 func TestPage(t *testing.T) {
 	suite.NotShort(t, "compiles an interpreter")

@@ -154,11 +154,20 @@ class BaseModel:
         return {**schema_of(cls), "title": cls.__name__}
 
     def model_dump(self, mode="python", include=None, exclude=None, exclude_none=False, exclude_unset=False, exclude_defaults=False, by_alias=False):
-        """Returns the fields as a dict; models among the values become dicts too."""
+        """Returns the fields as a dict; models among the values become dicts too.
+
+        exclude_none and exclude_defaults count for these models too.
+        """
+        if exclude_unset or by_alias:
+            raise TypeError("model_dump has no exclude_unset and no by_alias in a step: exclude_defaults leaves out values that equal the default")
+        left_out = {}
+        if exclude_defaults:
+            left_out = {name: factory() if factory else default for name, _, default, factory, _ in plan_of(type(self)).fields}
         out = {}
         for k, v in self._visible().items():
-            if (include is None or k in include) and (not exclude or k not in exclude) and not (exclude_none and v is None):
-                out[k] = dumped(v, mode == "json")
+            if (include is None or k in include) and (not exclude or k not in exclude) and not (exclude_none and v is None) \
+                    and not (k in left_out and left_out[k] == v):
+                out[k] = dumped(v, mode == "json", exclude_none=exclude_none, exclude_defaults=exclude_defaults)
         return out
 
     def model_dump_json(self, indent=None, **options):
@@ -179,19 +188,19 @@ class BaseModel:
     copy = model_copy
 
 
-def dumped(v, json=False):
+def dumped(v, json=False, **options):
     """Returns a value without models in it."""
     if isinstance(v, BaseModel):
-        return v.model_dump(mode="json" if json else "python")
+        return v.model_dump(mode="json" if json else "python", **options)
     if type(v) is dict:
-        return {k: dumped(x, json) for k, x in v.items()}
+        return {k: dumped(x, json, **options) for k, x in v.items()}
     if isinstance(v, (list, tuple, set, frozenset)) and not hasattr(v, "_fields"):
-        items = [dumped(x, json) for x in v]
+        items = [dumped(x, json, **options) for x in v]
         return items if json else type(v)(items)
     if not json or v is None or isinstance(v, (str, int, float, bool)) and not isinstance(v, enum.Enum):
         return v
     p = plain(v)
-    return p.decode() if isinstance(p, bytes) else p if p is NotImplemented else dumped(p, True)
+    return p.decode() if isinstance(p, bytes) else p if p is NotImplemented else dumped(p, True, **options)
 
 
 def plain(v):

@@ -15,19 +15,22 @@ MISSING = type("MISSING", (), {"__repr__": lambda self: "MISSING", "__bool__": l
 class FieldInfo:
     """What a model knows of a field beside its type."""
 
-    __slots__ = ("default", "default_factory", "description", "ge", "gt", "le", "lt", "min_length", "max_length", "pattern", "private", "alias")
+    __slots__ = ("default", "default_factory", "description", "ge", "gt", "le", "lt", "min_length", "max_length", "pattern", "private")
 
     def __init__(self, default=MISSING, default_factory=None, description=None, private=False, **limits):
         self.default = MISSING if default is ... else default
         self.default_factory = default_factory
         self.description = description
         self.private = private
-        for name in self.__slots__[3:10] + ("alias",):
+        for name in self.__slots__[3:10]:
             setattr(self, name, limits.get(name))
 
 
 def Field(default=MISSING, *, default_factory=None, description=None, **limits):
     """Describes a field of a model: its default, and limits of its values (ge, gt, le, lt, min_length, max_length, pattern)."""
+    for name in limits:
+        if name not in FieldInfo.__slots__ and name not in ("title", "examples", "repr", "deprecated"):
+            raise TypeError(f"Field has no {name} in a step: it has default, default_factory, description, ge, gt, le, lt, min_length, max_length and pattern")
     return FieldInfo(default, default_factory, description, **limits)
 
 
