@@ -346,6 +346,22 @@ cart = Cart(items=[Item(name="tea")])
 	}
 }
 
+// Schemas of states have no anyOf: those of unions name the types.
+func TestUnionsInAState(t *testing.T) {
+	wantResult(t, `
+class Item(weft.BaseModel):
+    note: str | None = None
+class State(weft.BaseModel):
+    tags: list[str] | None = None
+    id: int | str = 0
+    items: list[Item] = []
+def run():
+    from weft._workflow import _of_state
+    p = _of_state(weft._model.schema_of(State))["properties"]
+    return [p["tags"]["type"], p["tags"]["items"], p["id"]["type"], p["items"]["items"]["properties"]["note"]["type"], "anyOf" in str(p)]`,
+		`[["array","null"],{"type":"string"},["integer","string"],["string","null"],false]`)
+}
+
 // The program of the SDK's page runs.
 func TestPage(t *testing.T) {
 	suite.NotShort(t, "compiles an interpreter")

@@ -12,6 +12,26 @@ from .retry_policy import nanoseconds
 _MISSING = object()
 
 
+def _of_state(s):
+    """Returns a schema without anyOf, which schemas of states do not have: the types of its members, and what else X | None says of X."""
+    if isinstance(s, list):
+        return [_of_state(x) for x in s]
+    if not isinstance(s, dict):
+        return s
+    s = {k: v if k in ("default", "enum", "const") else _of_state(v) for k, v in s.items()}
+    members = s.pop("anyOf", None)
+    if not isinstance(members, list):
+        return s if members is None else {**s, "anyOf": members}
+    found = [m for m in members if m.get("type") != "null"]
+    kinds = [m.get("type") for m in members]
+    if not all(isinstance(kind, str) for kind in kinds):
+        return s
+    out = {"type": list(dict.fromkeys(kinds)), **s}
+    if len(found) == 1 and "enum" not in found[0] and "const" not in found[0]:
+        out = {**found[0], **out}
+    return out
+
+
 class Workflow:
     """The base of a workflow. Options of the class are for the manifest:
 
@@ -126,7 +146,7 @@ class Definition:
             "resources": o["resources"], "timeout": None if timeout is _MISSING else 0 if timeout is None else nanoseconds(timeout),
         }
         if self.state is not None:
-            m["state"] = {"schema": {**schema_of(self.state), "title": self.state.__name__}, "default": initial_of(self.state)}
+            m["state"] = {"schema": {**_of_state(schema_of(self.state)), "title": self.state.__name__}, "default": initial_of(self.state)}
         return {k: v for k, v in m.items() if v is not None}
 
     def remember(self):
