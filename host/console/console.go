@@ -124,7 +124,7 @@ func isPage(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false
 	}
-	for _, part := range strings.Split(r.Header.Get("Accept"), ",") {
+	for part := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
 		if kind, _, err := mime.ParseMediaType(part); err == nil && kind == "text/html" {
 			return true
 		}
@@ -187,7 +187,7 @@ func (f *file) send(w http.ResponseWriter, r *http.Request) {
 
 // takesGzip reports whether a client names gzip without forbidding it.
 func takesGzip(r *http.Request) bool {
-	for _, part := range strings.Split(r.Header.Get("Accept-Encoding"), ",") {
+	for part := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
 		name, weight, _ := strings.Cut(part, ";")
 		if strings.EqualFold(strings.TrimSpace(name), "gzip") {
 			q, err := strconv.ParseFloat(strings.TrimPrefix(strings.TrimSpace(weight), "q="), 64)
