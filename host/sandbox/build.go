@@ -162,6 +162,7 @@ func (s *Sandbox) makeWhole(p *plan, wasm []byte, bin *wasmbin.Module, options r
 	if err != nil {
 		return nil, err
 	}
+	// All that the key of the code is made of belongs to the code that m has taken.
 	p.Rewritten, p.Stats, p.Globals, p.MemoryPages = m.plan.Rewritten, m.plan.Stats, m.plan.Globals, m.plan.MemoryPages
 	m.plan = p
 	return m, nil

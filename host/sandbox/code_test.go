@@ -29,6 +29,7 @@ type kin struct {
 	most    byte // maximum size of the memory; 0: none
 	step    byte // what the step adds
 	passive string
+	drops   bool // the step drops the data segments
 }
 
 // wasm assembles the module.
@@ -61,6 +62,10 @@ func (k kin) wasm() []byte {
 		segments = append(segments, append([]byte{1}, text(k.passive)...))
 		count = section(12, []byte{3})
 		step = append([]byte{0x41, 0x84, 4, 0x41, 0, 0x41, 1, 0xfc, 8, 2, 0}, step...) // memory.init: memory[516] = passive[0]
+	}
+	if k.drops {
+		count = section(12, []byte{2})
+		step = append(step, 0xfc, 9, 0)
 	}
 	step = append(step, 0x41, 0x80, 4, 0x41, 7, 0x10, 0, 0x41, 0) // output(512, 7); 0
 	return bytes.Join([][]byte{
@@ -109,6 +114,9 @@ func TestSkeletons(t *testing.T) {
 	passive.passive = "!"
 	other := passive
 	other.passive = "?"
+	drops, dropped := first, first
+	drops.drops, dropped.drops = true, true
+	dropped.value = 60
 	for name, tt := range map[string]struct {
 		a, b   kin
 		shared bool
@@ -119,6 +127,7 @@ func TestSkeletons(t *testing.T) {
 		"code":             {first, adds, false},
 		"maximum":          {first, most, false},
 		"passive segments": {passive, other, false},
+		"dropped segments": {drops, dropped, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for where, b := range map[string]bench{
