@@ -28,11 +28,11 @@ const (
 	// newest answered beat.
 	leaseFor = 1200 * time.Millisecond
 	// silentFor is how long a node must be silent before it is closed, if its connection to
-	// the store is gone. A node whose connection stands has [Config.Lease].
+	// the store is gone. A node whose connection stands has its lease: see [Self].
 	silentFor = 1500 * time.Millisecond
 )
 
-// Bounds and default of [Config.Lease].
+// Bounds and default of a node's lease; see [Self].
 const (
 	DefaultLease = 8 * time.Second
 	LeastLease   = 2 * time.Second
@@ -52,7 +52,9 @@ type Self struct {
 	URL     string // where other nodes reach it: https://host:port
 	Key     []byte // SHA-256 of the public key of its certificate
 	Version string // of weft
-	Lease   time.Duration
+	// Lease is how long the node may be silent while its connection to the store stands.
+	// All nodes have the same.
+	Lease time.Duration
 }
 
 // State is the state of an entry in the table of nodes.
@@ -120,6 +122,8 @@ type Table interface {
 	Join(ctx context.Context, self Self) (Place, error)
 	// Beat says that the node is alive, and reads the table.
 	Beat(ctx context.Context, p Place) (View, error)
+	// Look reads the table.
+	Look(ctx context.Context) (View, error)
 	// Fence closes the entry of another node, unless it has sent a beat or committed since
 	// it was seen. From then on the store refuses its commits.
 	Fence(ctx context.Context, p Place, seen Info) (fenced bool, err error)
@@ -136,7 +140,7 @@ type Target struct {
 	Info
 	// Here says that this node is the owner itself, and serves.
 	Here bool
-	// Gone is closed when the node is no longer the owner, or leaves. Requests under way to
-	// it may never be answered.
+	// Gone is closed when the node is no longer the owner. Requests under way to it may
+	// never be answered.
 	Gone <-chan struct{}
 }
