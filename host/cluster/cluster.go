@@ -129,6 +129,9 @@ type Table interface {
 	Fence(ctx context.Context, p Place, seen Info) (fenced bool, err error)
 	// Take makes the node the owner if the owner's entry is closed, or there is none.
 	Take(ctx context.Context, p Place) (taken bool, err error)
+	// Release makes nobody the owner of what the node owns. The node has made all its
+	// commits; none that is still under way is made after that.
+	Release(ctx context.Context, p Place) error
 	// Leaving says that the node is about to leave.
 	Leaving(ctx context.Context, p Place) error
 	// Leave closes the node's own entry: its commits are refused from then on.

@@ -146,7 +146,7 @@ type Op struct {
 func (n *Node) Step(now time.Time) (op *Op, next time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !n.beating && n.phase != left && !now.Before(n.nextBeat) {
+	if !n.beating && !now.Before(n.nextBeat) {
 		n.beating = true
 		if n.phase == inside || n.phase == leaving {
 			return n.beatOp(now, n.place), now
@@ -160,7 +160,7 @@ func (n *Node) Step(now time.Time) (op *Op, next time.Time) {
 		}
 	}
 	next = n.nextBeat
-	if n.beating || n.phase == left {
+	if n.beating {
 		next = now.Add(time.Hour)
 	}
 	if !n.acting && n.nextAct.After(now) && n.nextAct.Before(next) {
@@ -184,9 +184,11 @@ func (n *Node) lookOp() *Op {
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			n.beating, n.nextBeat = false, now.Add(lookEvery)
-			if err == nil {
-				n.see(v)
+			if err != nil {
+				n.cfg.Log.Debug("the table of nodes could not be read", "error", err)
+				return
 			}
+			n.see(v)
 		}
 	}}
 }
@@ -240,10 +242,9 @@ func (n *Node) beaten(place Place, sent, now time.Time, v View, err error) {
 // see takes in a view. mu is held.
 func (n *Node) see(v View) {
 	n.view = v
-	for epoch, gone := range n.gone {
+	for epoch := range n.gone {
 		if i := n.view.Node(epoch); n.view.Owner != epoch || i == nil || !i.Open() {
-			close(gone)
-			delete(n.gone, epoch)
+			n.forget(epoch)
 		}
 	}
 	n.announce()
@@ -259,10 +260,7 @@ func (n *Node) lose(why string) {
 // end ends the entry. mu is held.
 func (n *Node) end() {
 	n.lease, n.silent = time.Time{}, nil
-	if gone := n.gone[n.place.Epoch]; gone != nil {
-		close(gone)
-		delete(n.gone, n.place.Epoch)
-	}
+	n.forget(n.place.Epoch)
 	switch {
 	case n.phase == leaving:
 		n.phase = left
@@ -414,8 +412,8 @@ func (n *Node) Hurry() {
 	}
 }
 
-// Term waits until the node owns the sessions. The caller opens a host for the term, calls
-// [Node.Serve], and [Node.Resign] after it has closed the host.
+// Term waits until the node owns the sessions. The caller opens a host for the term and calls
+// [Node.Serve]. After it has closed the host it calls [Node.Release] or [Node.Resign].
 func (n *Node) Term(ctx context.Context) (*Term, error) {
 	for {
 		n.mu.Lock()
@@ -449,12 +447,43 @@ func (n *Node) Retire(t *Term) {
 	defer n.mu.Unlock()
 	if n.term == t {
 		n.serving = false
+		n.forget(t.Epoch)
 		n.announce()
 	}
 }
 
-// Resign closes the entry of a term whose host is closed, so that any node may take the
-// sessions. The node enters anew after the given time, unless it is leaving.
+// forget says that the owner has gone. mu is held.
+func (n *Node) forget(epoch uint64) {
+	if gone := n.gone[epoch]; gone != nil {
+		close(gone)
+		delete(n.gone, epoch)
+	}
+}
+
+// Release gives the sessions of a term up, after its host was closed in order. The node
+// keeps its entry, so that it can hand requests to the next owner.
+func (n *Node) Release(ctx context.Context, t *Term) error {
+	err := n.cfg.Table.Release(ctx, t.Place)
+	if err != nil {
+		return errors.Join(err, n.Resign(ctx, t, 0))
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.term == t {
+		close(t.lost)
+		n.term, n.serving = nil, false
+		n.forget(t.Epoch)
+		n.view.Owner = 0
+		n.nextBeat = time.Time{}
+	}
+	n.announce()
+	n.kick()
+	return nil
+}
+
+// Resign closes the entry of a term whose host is closed, but perhaps not in order, so that
+// any node may take the sessions. The node enters anew after the given time, unless it is
+// leaving.
 func (n *Node) Resign(ctx context.Context, t *Term, after time.Duration) error {
 	err := n.cfg.Table.Leave(ctx, t.Place)
 	if errors.Is(err, host.ErrFenced) {

@@ -128,6 +128,9 @@ type Config struct {
 	MaxConnections int
 	// TLS encrypts the connections. nil: they are plain text.
 	TLS *tls.Config
+	// Absent is called in place of a [Front]'s answer while the front has no server.
+	// Default: the front answers with the reason.
+	Absent func(w http.ResponseWriter, r *http.Request)
 	// Around returns what answers requests from a listener: it passes those that it does
 	// not answer to the API. nil: the API answers all.
 	Around func(api http.Handler) http.Handler

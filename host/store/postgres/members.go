@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strconv"
 	"time"
 
@@ -41,6 +42,20 @@ var ErrNameTaken = errors.New("another process serves as this node")
 
 // Members returns the table of nodes in the store. The caller closes it before the store.
 func (s *Store) Members() *Members { return &Members{store: s} }
+
+// LocalIP returns the address of this machine from which PostgreSQL is reached: other nodes
+// can probably reach it, too. It is the loopback address if PostgreSQL is on this machine.
+func (m *Members) LocalIP(ctx context.Context) (netip.Addr, error) {
+	conn, err := m.store.pool.Acquire(ctx)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	defer conn.Release()
+	if at, err := netip.ParseAddrPort(conn.Conn().PgConn().Conn().LocalAddr().String()); err == nil {
+		return at.Addr().Unmap(), nil
+	}
+	return netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil // a socket in the file system
+}
 
 // Close ends the connection of the beats.
 func (m *Members) Close() error {
@@ -372,6 +387,18 @@ func (m *Members) disconnectClosed(ctx context.Context) error {
 		return err
 	}
 	return m.disconnect(ctx, owner)
+}
+
+// Release implements [cluster.Table].
+func (m *Members) Release(ctx context.Context, place cluster.Place) error {
+	return m.change(ctx, place, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `UPDATE partitions SET epoch = NULL WHERE epoch = $1`, int64(place.Epoch))
+		if err != nil || tag.RowsAffected() == 0 {
+			return err
+		}
+		_, err = tx.Exec(ctx, `UPDATE store SET map = map + 1`)
+		return err
+	})
 }
 
 // Leaving implements [cluster.Table].
