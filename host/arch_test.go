@@ -109,6 +109,7 @@ var rooms = []room{
 	{"host/trace", []string{"abi", "host", "host/traced"}},
 	{"host/server", []string{"host"}},
 	{"host/cluster", []string{"host"}},
+	{"host/cluster/forward", []string{"host", "host/apiwire", "host/cluster"}},
 	{"host/console", nil}, // it knows the API by its paths
 	{"host/client", []string{"abi", "host", "host/position", "host/apiwire", "host/sse", "host/turns", "host/limit"}},
 	{"host/hosttest", []string{"..."}},

@@ -59,6 +59,9 @@ type Config struct {
 	// 404.
 	Resources host.ResourceAdmin
 
+	// Nodes lists the nodes of the cluster that the server belongs to. Default: none.
+	Nodes func() []host.Node
+
 	// Quotas refuses what exceeds the quotas of a tenant. Default: no quotas.
 	Quotas Quotas
 

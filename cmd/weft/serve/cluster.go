@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -156,6 +158,8 @@ func serveCluster(ctx context.Context, o serveOptions, cfg wire.Config, api http
 	}()
 
 	counts := wire.NewSeries(series)
+	c.measure(series)
+	api.Nodes = c.nodes
 	c.open = func(ctx context.Context, place cluster.Place) (*wire.Host, error) {
 		next := cfg
 		next.Place = &place
@@ -180,7 +184,7 @@ func serveCluster(ctx context.Context, o serveOptions, cfg wire.Config, api http
 	others := c.forward.Server()
 	go func() { served <- ignoreClosed(others.ServeTLS(inner, "", "")) }()
 	defer func() { err = errors.Join(err, others.Close()) }()
-	fmt.Fprintf(stdout, "weft %s serves on %s://%s as node %q of a cluster, data in %s\n", cli.Version, o.scheme(), l.Addr(), o.cluster.node, storeName(o.data, o.store))
+	fmt.Fprintf(stdout, "weft %s serves on %s://%s, node %q of a cluster, data in %s\n", cli.Version, o.scheme(), l.Addr(), o.cluster.node, storeName(o.data, o.store))
 	go func() { served <- c.front.Serve(l) }()
 	err = c.run(ctx, served)
 	return errors.Join(err, c.leave(context.WithoutCancel(ctx)))
@@ -353,4 +357,55 @@ func others(v cluster.View, name string) bool {
 		}
 	}
 	return false
+}
+
+// nodes lists the nodes of the cluster.
+func (c *clusterNode) nodes() []host.Node {
+	view := c.node.View()
+	list := make([]host.Node, len(view.Nodes))
+	for i := range view.Nodes {
+		n := &view.Nodes[i]
+		list[i] = host.Node{Name: n.Name, Epoch: n.Epoch, State: string(n.State), Owner: n.Epoch == view.Owner && n.Open(), URL: n.URL,
+			Version: n.Version, Seen: n.Beat.UnixNano(), Lease: n.Lease}
+	}
+	slices.SortFunc(list, func(a, b host.Node) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// measure registers the series of the cluster.
+func (c *clusterNode) measure(series *metrics.Metrics) {
+	node := func(name, help string, counter bool, read func(cluster.Stats) float64) metrics.Reading {
+		return metrics.Reading{Name: "cluster_" + name, Help: help, Counter: counter, Read: func() float64 { return read(c.node.Stats()) }}
+	}
+	forwarded := func(name, help string, read func(forward.Stats) uint64) metrics.Reading {
+		return metrics.Reading{Name: "cluster_" + name, Help: help, Counter: true, Read: func() float64 { return float64(read(c.forward.Stats())) }}
+	}
+	series.Source([]metrics.Reading{
+		{Name: "cluster_nodes", Help: "Open nodes of the cluster.", Read: func() float64 {
+			open := 0
+			for _, n := range c.nodes() {
+				if n.State == string(cluster.Live) || n.State == string(cluster.Leaving) {
+					open++
+				}
+			}
+			return float64(open)
+		}},
+		{Name: "cluster_owner", Help: "1 if this node runs the sessions, else 0.", Read: func() float64 {
+			if c.host.Load() != nil {
+				return 1
+			}
+			return 0
+		}},
+		node("beat_age_seconds", "How long ago the store answered the newest beat of this node.", false, func(s cluster.Stats) float64 { return s.Age.Seconds() }),
+		node("beats_total", "Beats of this node.", true, func(s cluster.Stats) float64 { return float64(s.Beats) }),
+		node("failed_beats_total", "Beats of this node that the store did not answer.", true, func(s cluster.Stats) float64 { return float64(s.FailedBeats) }),
+		node("takeovers_total", "Times that this node began to run the sessions.", true, func(s cluster.Stats) float64 { return float64(s.Takeovers) }),
+		node("fenced_total", "Silent nodes that this node closed.", true, func(s cluster.Stats) float64 { return float64(s.Fenced) }),
+		node("lost_total", "Times that another node closed this one.", true, func(s cluster.Stats) float64 { return float64(s.Lost) }),
+		node("went_back_total", "Times that the store had lost commits.", true, func(s cluster.Stats) float64 { return float64(s.WentBack) }),
+		forwarded("forwarded_total", "Requests that another node answered.", func(s forward.Stats) uint64 { return s.Forwarded }),
+		forwarded("repeated_total", "Repetitions of requests whose node went.", func(s forward.Stats) uint64 { return s.Repeated }),
+		forwarded("refused_total", "Requests for which no node could be reached.", func(s forward.Stats) uint64 { return s.Refused }),
+		forwarded("unknown_total", "Requests whose node went, with an unknown outcome.", func(s forward.Stats) uint64 { return s.Unknown }),
+	})
 }

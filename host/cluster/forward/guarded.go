@@ -2,6 +2,7 @@ package forward
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/weftrun/weft/host"
@@ -88,7 +89,9 @@ func (w *guarded) WriteHeader(status int) {
 				clear(w.Header())
 				return
 			}
-			w.refuse(errNoOwner)
+			known := errNoOwner
+			_ = errors.As(err, &known)
+			w.refuse(known)
 			return
 		}
 	}
