@@ -38,7 +38,8 @@ type Config struct {
 // Term is the time in which the node owns the sessions, under one entry of the table.
 type Term struct {
 	Place
-	lost chan struct{}
+	lost   chan struct{}
+	handed bool // a caller of Node.Term has it; guarded by the node's mutex
 }
 
 // Lost is closed when the node no longer owns the sessions.
@@ -66,8 +67,9 @@ type Node struct {
 	watch    *watch
 	view     View
 	lease    time.Time // until when the node may answer from memory
-	taken    time.Time // when the newest take was known
+	taken    time.Time // when the newest take or release was known
 	beating  bool
+	answered bool // the newest beat was
 	acting   bool
 	nextBeat time.Time
 	nextAct  time.Time
@@ -77,7 +79,6 @@ type Node struct {
 	changed  chan struct{} // closed, and replaced, when anything below mu has changed
 	gone     map[uint64]chan struct{}
 	stats    Stats
-	final    error // why the node does not enter again
 }
 
 type phase int
@@ -210,7 +211,12 @@ func (n *Node) beaten(place Place, sent, now time.Time, v View, err error) {
 	case err != nil:
 		n.stats.FailedBeats++
 		n.watch.broken = true
-		n.cfg.Log.Debug("a beat was not answered", "error", err)
+		level := slog.LevelDebug
+		if n.answered { // once for each time that it is away
+			level = slog.LevelWarn
+		}
+		n.answered = false
+		n.cfg.Log.Log(context.Background(), level, "the store did not answer a beat of this node", "error", err)
 		return
 	case v.Map < n.view.Map || v.Node(place.Epoch) == nil:
 		n.stats.WentBack++
@@ -219,6 +225,7 @@ func (n *Node) beaten(place Place, sent, now time.Time, v View, err error) {
 		n.lose("the store has lost commits")
 		return
 	}
+	n.answered = true
 	n.watch.answered(now, v)
 	n.lease = sent.Add(leaseFor)
 	var soon time.Duration
@@ -227,14 +234,14 @@ func (n *Node) beaten(place Place, sent, now time.Time, v View, err error) {
 		n.nextBeat = now.Add(soon)
 	}
 	if sent.Before(n.taken) {
-		n.announce() // the answer may be older than the take
+		n.announce() // the answer may be older
 		return
 	}
 	n.see(v)
 	switch owns := v.Owner == place.Epoch; {
 	case n.term != nil && !owns:
 		n.lose("another node owns the sessions")
-	case n.term == nil && owns && n.phase == inside:
+	case n.term == nil && owns:
 		n.own(now) // by a take whose outcome was unknown
 	}
 }
@@ -264,7 +271,7 @@ func (n *Node) end() {
 	switch {
 	case n.phase == leaving:
 		n.phase = left
-	case n.term != nil:
+	case n.term != nil && n.term.handed:
 		n.phase = held
 	default:
 		n.phase = out
@@ -280,8 +287,10 @@ func (n *Node) end() {
 // act returns the operation that is due besides beats, or nil. mu is held.
 func (n *Node) act(now time.Time) *Op {
 	switch {
-	case n.phase == out && n.final == nil:
+	case n.phase == out:
 		return n.joinOp()
+	case n.phase == leaving && n.term != nil && !n.term.handed:
+		return n.releaseOp(n.term) // it was taken a moment before
 	case n.phase != inside || !now.Before(n.lease):
 		return nil
 	case len(n.silent) > 0:
@@ -358,6 +367,35 @@ func (n *Node) takeOp() *Op {
 	}}
 }
 
+// releaseOp gives up a term for which no host was opened.
+func (n *Node) releaseOp(t *Term) *Op {
+	return &Op{Timeout: actTimeout, Do: func(ctx context.Context) func(time.Time) {
+		err := n.cfg.Table.Release(ctx, t.Place)
+		return func(now time.Time) {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.acting = false
+			if err != nil {
+				n.nextAct = now.Add(beatEvery)
+				return
+			}
+			n.released(t)
+		}
+	}}
+}
+
+// released ends a term that the node has given up. mu is held.
+func (n *Node) released(t *Term) {
+	if n.term == t {
+		close(t.lost)
+		n.term, n.serving = nil, false
+		n.forget(t.Epoch)
+		n.view.Owner = 0
+		n.taken, n.nextBeat = n.cfg.Now(), time.Time{}
+	}
+	n.announce()
+}
+
 // own begins a term. mu is held.
 func (n *Node) own(now time.Time) {
 	n.taken = now
@@ -418,6 +456,12 @@ func (n *Node) Term(ctx context.Context) (*Term, error) {
 	for {
 		n.mu.Lock()
 		term, changed := n.term, n.changed
+		if n.phase != inside {
+			term = nil
+		}
+		if term != nil {
+			term.handed = true
+		}
 		n.mu.Unlock()
 		if term != nil {
 			return term, nil
@@ -460,23 +504,24 @@ func (n *Node) forget(epoch uint64) {
 	}
 }
 
-// Release gives the sessions of a term up, after its host was closed in order. The node
-// keeps its entry, so that it can hand requests to the next owner.
+// Release gives the sessions of a term up, after its host was closed in order. A node that is
+// leaving keeps its entry, so that it can hand requests to the next owner. It has no further
+// term under this entry: a batch of its host that the store gets late would count as a batch
+// of the next host.
 func (n *Node) Release(ctx context.Context, t *Term) error {
+	n.mu.Lock()
+	leaves := n.phase == leaving
+	n.mu.Unlock()
+	if !leaves {
+		return n.Resign(ctx, t, 0)
+	}
 	err := n.cfg.Table.Release(ctx, t.Place)
 	if err != nil {
 		return errors.Join(err, n.Resign(ctx, t, 0))
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.term == t {
-		close(t.lost)
-		n.term, n.serving = nil, false
-		n.forget(t.Epoch)
-		n.view.Owner = 0
-		n.nextBeat = time.Time{}
-	}
-	n.announce()
+	n.released(t)
 	n.kick()
 	return nil
 }

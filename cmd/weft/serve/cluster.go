@@ -126,7 +126,7 @@ func serveCluster(ctx context.Context, o serveOptions, cfg wire.Config, api http
 	}
 	members := store.Members()
 	defer func() { err = errors.Join(err, members.Close(), store.Close()) }()
-	inner, err := net.Listen("tcp", o.cluster.addr)
+	inner, err := new(net.ListenConfig).Listen(ctx, "tcp", o.cluster.addr)
 	if err != nil {
 		return fmt.Errorf("listen on --cluster-addr %s: %w", o.cluster.addr, err)
 	}
@@ -334,7 +334,7 @@ func (c *clusterNode) leave(ctx context.Context) error {
 	}
 	if others(c.node.View(), c.o.node) {
 		c.front.CloseConnections()
-		time.Sleep(leaveFor)
+		<-time.After(leaveFor)
 	} else {
 		c.forward.Stop()
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptrace"
 	"strconv"
@@ -121,12 +122,13 @@ func (q *request) answer() {
 		} else {
 			out = q.remote(target)
 		}
+		may := q.replayable() && (out == notDone || q.again)
 		switch {
 		case out == answered:
 			return
 		case out == cut || q.r.Context().Err() != nil:
 			panic(http.ErrAbortHandler) // ends the connection, so that the client sees that something is missing
-		case out == unknown && !(q.again && q.replayable()), out == notDone && !q.replayable():
+		case !may:
 			q.f.stats.unknown.Add(1)
 			q.w.Header().Set(headerOutcome, "unknown")
 			refuse(q.w, q.r, errUnknown)
@@ -238,9 +240,7 @@ func (q *request) copy(answer *http.Response) outcome {
 	removeHopHeaders(answer.Header)
 	answer.Header.Del(headerMoved)
 	h := q.w.Header()
-	for name, values := range answer.Header {
-		h[name] = values
-	}
+	maps.Copy(h, answer.Header)
 	rc := http.NewResponseController(q.w)
 	_ = rc.SetReadDeadline(time.Time{})
 	_ = rc.SetWriteDeadline(time.Now().Add(answerTimeout))

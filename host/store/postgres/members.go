@@ -32,6 +32,8 @@ const (
 	// watchFor is how long an entry of the same name must be silent before it is closed: a
 	// node may answer from memory until then.
 	watchFor = 1500 * time.Millisecond
+	// beatConnect bounds the making of the connection of the beats.
+	beatConnect = 5 * time.Second
 	// memberLock is how long a change of the table waits for another node. It then ends the
 	// connections of the node that it closes.
 	memberLock = time.Second
@@ -263,7 +265,10 @@ func (m *Members) beatConn(ctx context.Context, place cluster.Place) (*pgx.Conn,
 		_ = m.Close()
 	}
 	if m.beat == nil {
-		conn, err := m.store.connect(ctx, "beat", func(c *pgx.ConnConfig) {
+		// On a busy machine a connection may take longer than a beat may.
+		connecting, cancel := context.WithTimeout(context.WithoutCancel(ctx), beatConnect)
+		defer cancel()
+		conn, err := m.store.connect(connecting, "beat", func(c *pgx.ConnConfig) {
 			c.RuntimeParams["synchronous_commit"] = "off" // a lost beat is a beat that was not sent
 		})
 		if err != nil {
@@ -282,11 +287,15 @@ const tableQuery = `SELECT s.map, coalesce(o.epoch, 0), n.epoch, p.mark, n.name,
 			CROSS JOIN nodes n JOIN pulse p ON p.epoch = n.epoch
 		WHERE p.open OR n.epoch = o.epoch`
 
-// Beat implements [cluster.Table]: one round trip.
+// Beat implements [cluster.Table]: one round trip. A beat that makes the connection only
+// does that in time, and says so by its error if there is no more time.
 func (m *Members) Beat(ctx context.Context, place cluster.Place) (v cluster.View, err error) {
 	conn, err := m.beatConn(ctx, place)
 	if err != nil {
 		return v, err
+	}
+	if err := ctx.Err(); err != nil {
+		return v, fmt.Errorf("the connection took all the time of a beat: %w", err)
 	}
 	defer func() {
 		if err != nil && !errors.Is(err, host.ErrFenced) {
