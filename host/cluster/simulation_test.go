@@ -126,7 +126,7 @@ func (t *table) Beat(_ context.Context, p Place) (View, error) {
 		return View{}, host.ErrFenced
 	}
 	e.Beats++
-	e.Connected, e.Info.Beat = true, t.now
+	e.Connected, e.Beat = true, t.now
 	return t.view(), nil
 }
 
