@@ -11,7 +11,7 @@ test("both approve, twice in a session", async () => {
   }
 });
 
-test("finance refuses what is dear", async () => {
+test("finance refuses a yacht", async () => {
   const asked: string[] = [];
   const got = await session().run({ item: "a yacht" }, {
     answers: async (question) => {
