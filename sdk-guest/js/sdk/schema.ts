@@ -183,16 +183,17 @@ function zeroOf(shape: Shape): any {
 }
 
 function reading(shape: Shape): How {
-  const work = Object.entries(shape).filter(([, f]) => f.how.read || f.how.fallback !== undefined);
-  if (work.length === 0) return {};
+  const names = Object.keys(shape).filter((name) => shape[name]!.how.read || shape[name]!.how.fallback !== undefined), hows = names.map((name) => shape[name]!.how);
+  if (names.length === 0) return {};
   return {
     read: (v) => {
       if (v === null || typeof v !== "object") return v;
-      for (const [name, { how }] of work) {
-        if (v[name] === undefined) {
-          if (how.fallback !== undefined) v[name] = copy(how.fallback);
-        } else if (how.read) {
-          v[name] = how.read(v[name]);
+      for (let i = 0; i < names.length; i++) { // without iterators: most steps run this
+        const name = names[i]!, { read, fallback } = hows[i]!, value = v[name];
+        if (value !== undefined) {
+          if (read) v[name] = read(value);
+        } else if (fallback !== undefined) {
+          v[name] = copy(fallback);
         }
       }
       return v;
