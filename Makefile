@@ -71,7 +71,7 @@ fuzz: test-plugins ## Run each fuzz target for a while (FUZZTIME=60s)
 # What tests need, with the guests' compilers and all built plugins.
 .PHONY: test-plugins
 test-plugins: toolchain python node postgres console-tools engine-py js-tests build
-	@$(parallel) plugins-go plugins-tinygo plugins-rust plugins-ts
+	@$(parallel) plugins-go plugins-tinygo plugins-rust plugins-ts plugins-py
 	@ZIG="$$(.ci/python/install guests)/bin/python -m ziglang" $(parallel) plugins-c plugins-zig
 
 .PHONY: check
@@ -89,6 +89,7 @@ plugins: need-go ## Build every example plugin in every language whose compiler 
 	if [ -z '$(rust_plugins)' ]; then :
 	elif $(find_cargo) >/dev/null; then targets+=' plugins-rust'; else missing 'Rust for wasm32' '*-rust.wasm'; fi
 	if command -v zig >/dev/null; then targets+=' plugins-c plugins-zig'; fi
+	if .ci/pyengine there; then targets+=' plugins-py'; else echo 'weft: no engine for Python, so the *-py.wasm builds are left out (make engines builds it)'; fi
 	$(parallel) $$targets
 
 .PHONY: fmt
@@ -184,7 +185,8 @@ rust_plugins := $(patsubst plugins/%-rust/Cargo.toml,%,$(wildcard plugins/*-rust
 # Folders are listed too: a file that is gone has changed its folder.
 sources := $(shell find plugins sdk-guest \( -name target -o -name build -o -name testdata -o -name wefttest \) -prune -o \
 	! -name '*_test.go' ! -name '*.md' -print 2>/dev/null)
-script_plugins := $(patsubst plugins/%-ts/main.ts,%,$(wildcard plugins/*-ts/main.ts))
+ts_plugins := $(patsubst plugins/%/main.ts,%,$(wildcard plugins/*-ts/main.ts))
+py_plugins := $(patsubst plugins/%/main.py,%,$(wildcard plugins/*-py/main.py))
 sources_of = $(filter $(1) $(1)/%,$(sources))
 
 GO_GUEST = GOOS=wasip1 GOARCH=wasm CGO_ENABLED=0 go build -buildmode=c-shared -trimpath -ldflags='-s -w'
@@ -208,7 +210,7 @@ build/plugins/%.flow.json: plugins/%/flow.json
 	@mkdir -p build/plugins
 	cp $< $@
 
-.PHONY: plugins-go plugins-tinygo plugins-rust plugins-ts plugins-c plugins-zig
+.PHONY: plugins-go plugins-tinygo plugins-rust plugins-ts plugins-py plugins-c plugins-zig
 plugins-go: $(go_plugins:%=build/plugins/%-go.wasm) $(flows) ## Build the example plugins with Go alone
 	$(call remove_stale,go)
 	@rm -f $(filter-out $(flows),$(wildcard build/plugins/*.flow.json))
@@ -216,8 +218,10 @@ plugins-tinygo: $(go_plugins:%=build/plugins/%-tinygo.wasm) $(flows) ## Build th
 	$(call remove_stale,tinygo)
 plugins-rust: $(rust_plugins:%=build/plugins/%-rust.wasm) ## Build those written in Rust
 	$(call remove_stale,rust)
-plugins-ts: $(script_plugins:%=build/plugins/%-ts.wasm) ## Build those written in TypeScript, with weft alone
+plugins-ts: $(ts_plugins:%=build/plugins/%.wasm) ## Build those written in TypeScript, with weft alone
 	$(call remove_stale,ts)
+plugins-py: $(py_plugins:%=build/plugins/%.wasm) ## Build those written in Python, with a weft that has the engine ('make engines build')
+	$(call remove_stale,py)
 plugins-c: $(patsubst plugins/%,build/plugins/%.wasm,$(wildcard plugins/*-c)) ## Build those written in C (needs zig, or ZIG='python3 -m ziglang')
 	$(call remove_stale,c)
 plugins-zig: $(patsubst plugins/%,build/plugins/%.wasm,$(wildcard plugins/*-zig)) ## Build those written in Zig
@@ -249,11 +253,12 @@ $(foreach name,$(rust_plugins),$(eval $(call rust_plugin,$(name))))
 
 # weft is their compiler.
 define script_plugin
-build/plugins/$(1)-ts.wasm: $(call sources_of,plugins/$(1)-ts) $(call sources_of,sdk-guest/js) $(wildcard cmd/weft/guest/script/*.go) | bin/weft
+build/plugins/$(1).wasm: $(call sources_of,plugins/$(1)) $(filter-out sdk-guest/py/engine/built/%,$(call sources_of,sdk-guest/$(2))) $(wildcard cmd/weft/guest/script/*.go) | bin/weft
 	@mkdir -p build/plugins
-	.ci/built $$@ $$^ -- bash -c 'bin/weft build "$$$$0" >/dev/null && mv "$$$$0/build/$(1)-ts.wasm" "$$$$1" && rmdir "$$$$0/build"' plugins/$(1)-ts $$@
+	.ci/built $$@ $$^ -- bash -c 'bin/weft build "$$$$0" >/dev/null && mv "$$$$0/build/$(1).wasm" "$$$$1" && rmdir "$$$$0/build"' plugins/$(1) $$@
 endef
-$(foreach name,$(script_plugins),$(eval $(call script_plugin,$(name))))
+$(foreach name,$(ts_plugins),$(eval $(call script_plugin,$(name),js)))
+$(foreach name,$(py_plugins),$(eval $(call script_plugin,$(name),py)))
 
 # A stamp changes when its compiler or the way to call it does, so that all that
 # it built is built anew.

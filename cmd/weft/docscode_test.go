@@ -25,7 +25,7 @@ import (
 var testedElsewhere = map[string]string{
 	"rust sdk-guest/rust/README.md":     "TestRustReadme builds, tests, uploads and runs them",
 	"toml sdk-guest/rust/README.md":     "TestRustReadme builds by them",
-	"ts docs/writing-steps.md":          "the tests of plugins/wordcount-ts are like it; TestExampleCases runs them",
+	"ts docs/writing-steps.md":          "the tests of plugins/wordcount-ts and approval-ts are like it; TestExampleCases runs them",
 	"ts sdk-guest/js/sdk/README.md":     "TestPage of cmd/weft/guest/script builds them",
 	"python sdk-guest/py/sdk/README.md": "TestPage of sdk-guest/py runs it",
 	"ts sdk-guest/js/engine/README.md":  "an interface between the engine and the SDK: sdk-guest/js/sdk/engine.ts has its types",

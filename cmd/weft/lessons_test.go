@@ -24,6 +24,7 @@ import (
 var lessons = map[string][]string{
 	"accumulator":    {`"Processed: milk"`, `"Processed: bread"`, `"status":"completed"`},
 	"approval":       {`"approved":true`, `"by":["manager","finance"]`, `"calls":1`},
+	"approval-py":    {`"approved":true`, `"by":["manager","finance"]`, `"calls":1`},
 	"approval-ts":    {`"approved":true`, `"by":["manager","finance"]`, `"calls":1`},
 	"branch":         {`Branch A complete.`, `Branch B complete.`},
 	"chain":          {`"hops":1000`},
@@ -31,20 +32,25 @@ var lessons = map[string][]string{
 	"counter":        {"1\n", `"status":"completed"`},
 	"counter-race":   {`{"count":200}`, `"count":200`},
 	"counter-rust":   {"1\n", `"status":"completed"`},
+	"counter-py":     {"1\n", `"status":"completed"`},
 	"counter-ts":     {"1\n", `"status":"completed"`},
-	"flaky-ts":       {`"attempts":3`, `"status":"failed"`},
 	"flaky":          {`"attempts":3`, `"status":"failed"`},
+	"flaky-py":       {`"attempts":3`, `"status":"failed"`},
+	"flaky-ts":       {`"attempts":3`, `"status":"failed"`},
 	"greet-c":        {`"hello":"Ada"`, `"greeted":1`},
 	"greet-zig":      {`"hello":"Ada"`, `"greeted":1`},
 	"history":        {`"total_interactions":1`, `"total_interactions":2`},
 	"human":          {`"status":"sent"`, `"result":42`},
+	"human-py":       {`"status":"sent"`, `"result":42`},
 	"human-ts":       {`"status":"sent"`, `"result":42`},
 	"loop":           {`"iterations":5`},
 	"metadata":       {`"output":"Processed: to be or not to be"`, `"token_count":6`},
 	"parent":         {`"children":2`, `"Processed: tea"`},
+	"parent-py":      {`"children":2`, `"Processed: tea"`},
 	"parent-ts":      {`"children":2`, `"Processed: tea"`},
 	"quiz":           {`"Capital of France?"`, `"feedback":"Correct!"`, `"current_index":1`},
 	"quiz-rust":      {`"Capital of France?"`, `"feedback":"Correct!"`, `"current_index":1`},
+	"quiz-py":        {`"Capital of France?"`, `"feedback":"Correct!"`, `"current_index":1`},
 	"quiz-ts":        {`"Capital of France?"`, `"feedback":"Correct!"`, `"current_index":1`},
 	"review":         {`"status":"running"`, `Published: buy tea (1 in all)`},
 	"rescue":         {`recovered: asked to fail`},
@@ -55,6 +61,7 @@ var lessons = map[string][]string{
 	"wordcount":      {`"words":6`, `[["be",2],["to",2]]`},
 	"wordcount-rust": {`"words":6`, `[["be",2],["to",2]]`},
 	"wordcount-ts":   {"distinct", "lines"},
+	"wordcount-py":   {"distinct", "lines"},
 }
 
 // notPlayed are the examples whose commands no test runs, with the reason.
@@ -66,8 +73,11 @@ var notPlayed = map[string]string{
 
 	"conversation-rust": "as conversation",
 	"joke-rust":         "as joke",
+	"conversation-py":   "as conversation",
 	"conversation-ts":   "as conversation",
+	"joke-py":           "as joke",
 	"joke-ts":           "as joke",
+	"fetch-py":          "as fetch",
 	"fetch-ts":          "as fetch",
 }
 

@@ -438,7 +438,7 @@ FAIL  a promise (TIME)
   Expected: a rejected promise, have 1 (main.test.js:8:44)
 ok    runs (TIME)
 FAIL  a run that is refused (TIME)
-  run "tested": start_event.name: is required (main.test.js:15:19)
+  start_event.name: is required (main.test.js:15:19)
 weft: 4 failed, of 7 tests
 `)
 }

@@ -119,7 +119,7 @@ func nowhere(t *testing.T, data string) {
 
 // A conversation of three turns, over a restart. The secret appears nowhere.
 func TestConversation(t *testing.T) {
-	for _, lang := range languages("tinygo", "go", "rust", "ts") {
+	for _, lang := range languages("tinygo", "go", "rust", "ts", "py") {
 		t.Run(lang, func(t *testing.T) {
 			workflow := inLanguage("conversation", lang)
 			m := newLLM(t)
@@ -163,10 +163,10 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// inLanguage returns an example's name in a language: builds of Rust and
-// TypeScript have their own names.
+// inLanguage returns an example's name in a language: builds of Rust, TypeScript and
+// Python have their own names.
 func inLanguage(example, lang string) string {
-	if lang == "rust" || lang == "ts" {
+	if lang == "rust" || lang == "ts" || lang == "py" {
 		return example + "-" + lang
 	}
 	return example
@@ -176,7 +176,7 @@ func inLanguage(example, lang string) string {
 func TestJoke(t *testing.T) {
 	m := newLLM(t)
 	p := hosttest.Serve(t, t.TempDir(), keyFile(t))
-	for _, lang := range []string{"tinygo", "rust", "ts"} {
+	for _, lang := range []string{"tinygo", "rust", "ts", "py"} {
 		workflow := inLanguage("joke", lang)
 		put(t, p, workflow, hosttest.Plugin(t, "joke-"+lang))
 		m.define(t, p, workflow)

@@ -95,7 +95,7 @@ func (s *service) resources(t *testing.T, more string) (arg string) {
 	  "settings": {"base_url": "%s/api/", "networks": ["127.0.0.1"], "timeout": "20s",
 	               "allow": [{"url": "%[1]s/api/", "methods": ["GET", "POST"]}, {"url": "http://169.254.169.254/"}]},
 	  "secrets": {"token": {"env": "FETCH_TOKEN", "header": "Authorization", "prefix": "Bearer "}},
-	  "grants": [{"tenant": "default", "workflow": "fetch"}, {"tenant": "default", "workflow": "fetch-rust"}, {"tenant": "default", "workflow": "fetch-ts"}]%s}}}`, s.URL, more)
+	  "grants": [{"tenant": "default", "workflow": "fetch"}, {"tenant": "default", "workflow": "fetch-rust"}, {"tenant": "default", "workflow": "fetch-ts"}, {"tenant": "default", "workflow": "fetch-py"}]%s}}}`, s.URL, more)
 	file := filepath.Join(t.TempDir(), "resources.json")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ func (s *service) resources(t *testing.T, more string) (arg string) {
 func TestFetch(t *testing.T) {
 	s := newService(t)
 	arg := s.resources(t, "")
-	for _, lang := range languages("tinygo", "go", "rust", "ts") {
+	for _, lang := range languages("tinygo", "go", "rust", "ts", "py") {
 		t.Run(lang, func(t *testing.T) {
 			p := hosttest.Serve(t, t.TempDir(), arg)
 			name := putFetch(t, p, lang)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,7 +20,8 @@ import (
 	"github.com/weftrun/weft/host/sandbox"
 )
 
-// scriptExamples are the examples that exist in TypeScript, as plugins/NAME-ts.
+// scriptExamples are the examples that exist in TypeScript and in Python, as plugins/NAME-ts
+// and plugins/NAME-py.
 var scriptExamples = []string{"approval", "conversation", "counter", "fetch", "flaky", "human", "joke", "parent", "quiz", "wordcount"}
 
 // The manifest of a plugin in TypeScript or Python is that of the same plugin in Go, byte
@@ -53,30 +55,47 @@ func TestScriptManifests(t *testing.T) {
 		}
 	}
 	for _, name := range scriptExamples {
-		compare("TypeScript", name, hosttest.Plugin(t, name+"-tinygo"), hosttest.Plugin(t, name+"-ts"))
+		was := hosttest.Plugin(t, name+"-tinygo")
+		compare("TypeScript", name, was, hosttest.Plugin(t, name+"-ts"))
+		compare("Python", name, was, hosttest.Plugin(t, name+"-py"))
 	}
 	scenes := tinyScenes(t)
 	compare("TypeScript", "scenes", scenes, tsScenes(t))
 	compare("Python", "scenes", scenes, pyScenes(t))
 }
 
-// The examples in TypeScript are those of scriptExamples, each with its README.
+// The examples in TypeScript and in Python are those of scriptExamples, each with its README
+// and the cases of the other language.
 func TestScriptExamples(t *testing.T) {
-	dirs, err := filepath.Glob(filepath.Join(hosttest.Root(), "plugins", "*-ts"))
+	for _, language := range []string{"-ts", "-py"} {
+		dirs, err := filepath.Glob(filepath.Join(hosttest.Root(), "plugins", "*"+language))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, dir := range dirs {
+			name := strings.TrimSuffix(filepath.Base(dir), language)
+			names = append(names, name)
+			if _, err := os.Stat(filepath.Join(dir, "README.md")); err != nil {
+				t.Error(err)
+			}
+			if is, was := cases(t, dir), cases(t, filepath.Join(filepath.Dir(dir), name+"-ts")); !bytes.Equal(is, was) {
+				t.Errorf("%s plays other cases than %s-ts", filepath.Base(dir), name)
+			}
+		}
+		if !slices.Equal(names, scriptExamples) {
+			t.Errorf("the folders *%s are of %q, the tests of %q", language, names, scriptExamples)
+		}
+	}
+}
+
+func cases(t *testing.T, dir string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, "cases.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var names []string
-	for _, dir := range dirs {
-		base := filepath.Base(dir)
-		names = append(names, base[:len(base)-len("-ts")])
-		if _, err := os.Stat(filepath.Join(dir, "README.md")); err != nil {
-			t.Error(err)
-		}
-	}
-	if !slices.Equal(names, scriptExamples) {
-		t.Errorf("the folders are of %q, the tests of %q", names, scriptExamples)
-	}
+	return b
 }
 
 // The server is killed while an asynchronous step in TypeScript waits and computes. When the

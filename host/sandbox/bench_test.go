@@ -17,6 +17,7 @@ func BenchmarkInvoke(b *testing.B) {
 		{"tinygo", func() []byte { return plugin(b, "counter-tinygo") }},
 		{"rust", func() []byte { return plugin(b, "counter-rust") }},
 		{"go", func() []byte { return plugin(b, "counter-go") }},
+		{"ts", func() []byte { return plugin(b, "counter-ts") }},
 		{"c", func() []byte { return plugin(b, "greet-c") }},
 		{"zig", func() []byte { return plugin(b, "greet-zig") }},
 	}

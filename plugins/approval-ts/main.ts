@@ -6,10 +6,10 @@ import { humanResponse, inputRequired, result, startEvent, state, step, Stop, t,
 const Start = startEvent("StartEvent", { item: t.string().doc("what is to be approved") });
 
 // Asks. Every client that follows the run sees it.
-const Ask = inputRequired("InputRequiredEvent", { prefix: t.string() });
+export const Ask = inputRequired("InputRequiredEvent", { prefix: t.string() });
 
 // An answer.
-const Answer = humanResponse("HumanResponseEvent", { role: t.string().doc("manager or finance"), approved: t.boolean() });
+export const Answer = humanResponse("HumanResponseEvent", { role: t.string().doc("manager or finance"), approved: t.boolean() });
 
 // Belongs to the session.
 const State = state({ calls: t.integer().default(0).doc("how often somebody's approval was asked for") });

@@ -25,6 +25,9 @@ type player struct {
 	r       *remote.Conn
 	timeout time.Duration
 	session string // for a case that names no session
+	// asked gives the answer to a question, which is nil if the run waits without having
+	// asked; nil if there is none. Without the function, the case has the answers.
+	asked func(ctx context.Context, question *Event) (*Event, error)
 
 	c        *testCase
 	answered int
@@ -105,7 +108,7 @@ func (p *player) take(ctx context.Context, id string, events []host.StreamEvent)
 		}
 		p.got.stream = append(p.got.stream, Event{Type: e.Type, Fields: body})
 		if runs.Asks(e) {
-			if err := p.answer(ctx, id); err != nil {
+			if err := p.answer(ctx, id, &p.got.stream[len(p.got.stream)-1]); err != nil {
 				return err
 			}
 		}
@@ -122,25 +125,38 @@ func (p *player) lookForWait(ctx context.Context, id string) error {
 	}
 	for _, w := range rec.WaitingFor {
 		if w.Type != "" && w.Child == "" && w.Resource == "" {
-			return p.answer(ctx, id)
+			return p.answer(ctx, id, nil)
 		}
 	}
 	return nil
 }
 
-// answer sends the case's next answer.
-func (p *player) answer(ctx context.Context, id string) error {
-	if p.answered == len(p.c.Answers) {
+// answer sends the next answer.
+func (p *player) answer(ctx context.Context, id string, question *Event) error {
+	a, err := p.next(ctx, question)
+	if err != nil {
+		return err
+	}
+	if a == nil {
 		p.got.asked++
 		return nil
 	}
-	a := p.c.Answers[p.answered]
 	p.answered++
-	_, err := p.r.Send(ctx, id, a.Type, a.Fields, "")
-	if err != nil {
+	if _, err := p.r.Send(ctx, id, a.Type, a.Fields, ""); err != nil {
 		return fmt.Errorf("answer %d, %s: %w", p.answered, a.Type, err)
 	}
 	return nil
+}
+
+// next returns the next answer, or nil.
+func (p *player) next(ctx context.Context, question *Event) (*Event, error) {
+	switch {
+	case p.asked != nil:
+		return p.asked(ctx, question)
+	case p.answered == len(p.c.Answers):
+		return nil, nil
+	}
+	return &p.c.Answers[p.answered], nil
 }
 
 // ended reads how the run ended and what state it left.

@@ -80,6 +80,7 @@ prepare() {
 	replace "$to/quickjs.c" 1 '    js_free(ctx, fd->source);' '    drop_source(ctx->rt, fd->source);'
 	replace "$to/quickjs.c" 1 '    js_free_rt(rt, b->source);' '    drop_source(rt, b->source);'
 	cp "$here/stack.h" "$to"
+	cat "$here/internals.c" >>"$to/quickjs.c"
 }
 
 # The package with zig is that of the C and Zig plugins.

@@ -397,14 +397,18 @@ static JSValue take(reader *r, int depth);
 
 static JSValue take_array(reader *r, uint64_t n, int depth) {
 	if (n > (uint64_t)(r->end - r->at)) return fault(r, "an array longer than the message");
-	JSValue list = JS_NewArray(ctx);
-	for (uint32_t i = 0; i < n; i++) {
-		JSValue item = take(r, depth + 1);
-		if (JS_IsException(item) || JS_DefinePropertyValueUint32(ctx, list, i, item, JS_PROP_C_W_E) < 0) {
-			JS_FreeValue(ctx, list);
-			return JS_EXCEPTION;
-		}
+	JSValue few[16], *items = n <= COUNT(few) ? few : js_malloc(ctx, n * sizeof *items);
+	if (!items) return JS_EXCEPTION;
+	JSValue list = JS_UNDEFINED;
+	int have = 0;
+	while (have < (int)n && !JS_IsException(list)) {
+		items[have] = take(r, depth + 1);
+		if (JS_IsException(items[have])) list = JS_EXCEPTION;
+		else have++;
 	}
+	if (!JS_IsException(list)) list = JS_NewArrayFrom(ctx, have, items);
+	else while (have > 0) JS_FreeValue(ctx, items[--have]);
+	if (items != few) js_free(ctx, items);
 	return list;
 }
 

@@ -101,6 +101,35 @@ static JSValue throw_error(JSValue message, JSValue more) {
 	return JS_IsException(e) ? e : JS_Throw(ctx, e);
 }
 
+static void put_value(writer *w, JSValueConst v);
+static JSValue own_text(JSValueConst object, const char *name);
+
+/* prefixed is the message of a host call's error: after what was done to which object, before what to do if the object does not exist. */
+static JSValue prefixed(JSContext *c, JSValue message, JSValueConst more, int argc, JSValueConst *argv) {
+	if (argc < 2 || !JS_IsString(argv[1])) return message;
+	writer w = {0};
+	put_value(&w, argv[1]);
+	if (argc > 2 && JS_IsString(argv[2])) {
+		put_format(&w, " \"");
+		put_value(&w, argv[2]);
+		put_format(&w, "\"");
+	}
+	put_format(&w, ": ");
+	put_value(&w, message);
+	JS_FreeValue(c, message);
+	JSValue code = argc > 3 ? own_text(more, "code") : JS_UNDEFINED;
+	const char *name = JS_IsString(code) ? JS_ToCString(c, code) : NULL;
+	if (name && !strcmp(name, "not_found")) {
+		put_format(&w, "; ");
+		put_value(&w, argv[3]);
+	}
+	JS_FreeCString(c, name);
+	JS_FreeValue(c, code);
+	message = text_value(&w);
+	free(w.at);
+	return message;
+}
+
 static JSValue throw_code(const char *code, JSValue message) {
 	JSValue more = JS_NewObject(ctx);
 	JS_DefinePropertyValueStr(ctx, more, "code", JS_NewString(ctx, code), JS_PROP_C_W_E);
@@ -123,7 +152,7 @@ static JSValue js_call(JSContext *c, JSValueConst self, int argc, JSValueConst *
 		put_format(&w, "%s works only in a step", calls[which].name);
 		JSValue text = text_value(&w);
 		done_writing(&w);
-		return throw_code("failed_precondition", text);
+		return throw_code("failed_precondition", prefixed(c, text, JS_UNDEFINED, argc, argv));
 	}
 	writer w = begin_writing();
 	if (!cbor_put(&w, argv[0])) {
@@ -135,7 +164,17 @@ static JSValue js_call(JSContext *c, JSValueConst self, int argc, JSValueConst *
 	JSValue v = read_response((uint32_t)r);
 	if (r >> 32 == 0 || JS_IsException(v)) return v;
 	JSValue message = JS_IsObject(v) ? JS_GetPropertyStr(c, v, "message") : JS_NewString(c, "the host call failed");
-	return throw_error(message, v);
+	return throw_error(prefixed(c, message, v, argc, argv), v);
+}
+
+/* js_settle calls a function with the other arguments and gives a promise of its result or of what it throws, as an async function does. */
+static JSValue js_settle(JSContext *c, JSValueConst self, int argc, JSValueConst *argv) {
+	JSValue v = JS_Call(c, argv[0], JS_UNDEFINED, argc - 1, argv + 1);
+	bool failed = JS_IsException(v);
+	if (failed) v = JS_GetException(c);
+	JSValue promise = settled_promise(c, failed, v);
+	JS_FreeValue(c, v);
+	return promise;
 }
 
 static JSValue js_encode(JSContext *c, JSValueConst self, int argc, JSValueConst *argv) {
@@ -396,6 +435,7 @@ static void natives_init(void) {
 	static const JSCFunctionListEntry natives[] = {
 		JS_PROP_INT32_DEF("version", 1, 0),
 		JS_CGETSET_DEF("inStep", js_in_step, NULL),
+		JS_CFUNC_DEF("settle", 1, js_settle),
 		JS_CFUNC_DEF("encode", 1, js_encode),
 		JS_CFUNC_DEF("decode", 1, js_decode),
 		JS_CFUNC_DEF("float", 1, js_float),
@@ -470,6 +510,7 @@ EXPORT(weft_describe) void weft_describe(void) {
 	globals_seal();
 	JS_RunGC(rt);
 	JS_SetGCThreshold(rt, GC_THRESHOLD);
+	if (!begin_arenas(rt)) die("out of memory", 13);
 	free(malloc(HEADROOM));
 	clear_stack();
 }

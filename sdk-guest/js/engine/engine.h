@@ -31,6 +31,10 @@ void cbor_head(writer *w, int major, uint64_t number);
 JSValue cbor_take(const uint8_t *from, size_t size);    /* JS_EXCEPTION: an exception is pending */
 JSValue cbor_float(double number);                      /* an object that is encoded as a float */
 
+/* internals.c */
+JSValue settled_promise(JSContext *c, bool failed, JSValueConst value);
+bool begin_arenas(JSRuntime *r); /* false: there is no memory */
+
 /* engine.c */
 uint64_t host_random_call(const void *request, uint32_t size);
 void host_response_copy(void *to, uint32_t offset, uint32_t size);

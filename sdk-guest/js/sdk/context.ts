@@ -1,6 +1,6 @@
 import { nanoseconds, type Duration } from "./duration";
 import { engine, float, type Value, type Wire } from "./engine";
-import { call, misuse, quote, WeftError } from "./errors";
+import { misuse, quote, WeftError } from "./errors";
 import { fromWire, isEvent, typeOf, wire, type Event, type EventType } from "./event";
 import { callResource, HTTP, KV, LLM } from "./resource";
 import { schemaAt, writer, type Schema, type Write } from "./schema";
@@ -65,34 +65,77 @@ type Taken<L> = { -readonly [K in keyof L]: L[K] extends EventType<infer N, infe
 const dateOf = (ns: number | bigint) => new Date(Number(BigInt(ns) / 1000000n));
 const hasId = (id: string) => id !== "" && id.length <= 128;
 
+// The step of this invocation and its input: step, trigger, run, config.
+let plan: StepPlan, input: any[];
+
+/** enter begins an invocation: an instance runs one step and no more. */
+export function enter(step: StepPlan, given: any[]): Context {
+  plan = step;
+  input = given;
+  return context;
+}
+
+/** edit1 makes an edit and gives its result. */
+const edit1 = (edit: Edit): any => engine.state_edit([written(edit)], edit[0], edit[1])[0];
+const edit0 = (edit: Edit): void => { edit1(edit); };
+
+/** written gives an edit with floats where the state's schema declares numbers. */
+function written(edit: Edit): Edit {
+  const { write, state } = plan;
+  if (!write || edit.length < 3) return edit;
+  const schema = schemaAt(state!.json, edit[1]!), own = edit[0] === "append" ? schema.items && writer(schema.items) : writer(schema);
+  return own ? [edit[0], edit[1]!, own(edit[2])] : edit;
+}
+
+function readState(state: any): any {
+  const read = plan.state?.how.read;
+  return read ? read(state) : state;
+}
+
+function get(path: string, fallback?: unknown): any {
+  const v = engine.state_get(fallback === undefined ? [path] : [path, fallback], "get", path, "get(path, fallback) gives a default");
+  return path === "" ? readState(v) : v;
+}
+
+/** region lets change modify the value at a path: the whole state, completed by its schema, if the path is "". */
+function region(path: string, change: (value: any) => any): any {
+  const value = engine.state_begin([path], "edit", path, "set the path before it is edited, or declare a default");
+  let given: any;
+  try {
+    if (path !== "" && (value === null || typeof value !== "object")) throw misuse(`edit ${quote(path)}: the value is not an object or a list: use set or increment`);
+    given = change(path === "" ? readState(value) : value);
+    if (typeof given?.then === "function") {
+      given.then(undefined, () => {});
+      throw misuse("edit " + quote(path) + ": the function is asynchronous: let it return at once, and call the host before or after the edit");
+    }
+    const write = plan.write && (path === "" ? plan.write : writer(schemaAt(plan.state!.json, path)));
+    engine.state_commit([write ? write(value) : value], "edit", path);
+  } catch (e) {
+    try { engine.state_abort([]); } catch { /* the edit has ended */ }
+    throw e;
+  }
+  return given;
+}
+
 /**
  * A step's access to its run. S is the type of the session's state. Paths are dotted:
  * "a.b.0" is the first item of the list b in the map a, "-1" the last item of a list, "" the
  * whole state. Host calls run one after the other, also in Promise.all.
  */
 export class Context<S = any> {
-  readonly #plan: StepPlan;
-  readonly #input: any[]; // step, trigger, run, config
-
-  /** @internal */
-  constructor(plan: StepPlan, input: any[]) {
-    this.#plan = plan;
-    this.#input = input;
-  }
-
   /** The run, the session and the attempt. */
   get runInfo(): RunInfo {
-    const [tenant, workflow, runId, sessionId, invocation, attempt, clock] = this.#input[2];
+    const [tenant, workflow, runId, sessionId, invocation, attempt, clock] = input[2];
     const lastError = this.lastError;
     return { tenant, workflow, runId, sessionId, invocation, attempt, started: dateOf(clock), ...(lastError && { lastError }) };
   }
 
   /** The number of the attempt: 1 for the first. */
-  get attempt(): number { return this.#input[2][5]; }
+  get attempt(): number { return input[2][5]; }
 
   /** The error of the previous attempt; undefined in the first. */
   get lastError(): WeftError | undefined {
-    const e = this.#input[2][7];
+    const e = input[2][7];
     return e && new WeftError(e.message, e);
   }
 
@@ -100,97 +143,59 @@ export class Context<S = any> {
   config(): { [key: string]: any };
   config<T>(schema: Schema<T, any>): T;
   config(schema?: Schema<any, any>): any {
-    const config = { ...this.#input[3] };
+    const config = { ...input[3] };
     return schema?.how.read ? schema.how.read(config) : config;
   }
 
   // ---- state
 
   /** Returns the whole state. */
-  async state(): Promise<S> { return this.#read(call("get", "", engine.state_get, [""])); }
+  state(): Promise<S> { return engine.settle(get, ""); }
 
   /** Returns the value at a path, or the fallback if there is none. Without a fallback, the code is "not_found". */
-  async get<T = any>(path: string, fallback?: T): Promise<T> {
-    const v = call("get", path, engine.state_get, fallback === undefined ? [path] : [path, fallback], "get(path, fallback) gives a default");
-    return path === "" ? this.#read(v) : v;
-  }
+  get<T = any>(path: string, fallback?: T): Promise<T> { return engine.settle(get, path, fallback); }
 
   /** Sets the value at a path, and makes missing maps on the path. */
-  async set(path: string, value: unknown): Promise<void> { this.#edit1(["set", path, value]); }
+  set(path: string, value: unknown): Promise<void> { return engine.settle(edit0, ["set", path, value]); }
   /** Removes the value at a path and reports whether there was one. */
-  async delete(path: string): Promise<boolean> { return this.#edit1(["delete", path]); }
+  delete(path: string): Promise<boolean> { return engine.settle(edit1, ["delete", path]); }
   /** Adds a value to the list at a path and returns the new length. */
-  async append(path: string, value: unknown): Promise<number> { return this.#edit1(["append", path, value]); }
+  append(path: string, value: unknown): Promise<number> { return engine.settle(edit1, ["append", path, value]); }
   /** Adds to the number at a path and returns the new value. A missing value counts as 0. */
-  async increment(path: string, by = 1): Promise<number> { return this.#edit1(["increment", path, by]); }
+  increment(path: string, by = 1): Promise<number> { return engine.settle(edit1, ["increment", path, by]); }
   /** Adds to the number at a path as a float, also if by is whole. */
-  async incrementFloat(path: string, by: number): Promise<number> { return this.#edit1(["increment", path, float(by)]); }
+  incrementFloat(path: string, by: number): Promise<number> { return engine.settle(edit1, ["increment", path, float(by)]); }
   /** Merges entries into the map at a path, recursively. */
-  async merge(path: string, entries: object): Promise<void> { this.#edit1(["merge", path, entries]); }
+  merge(path: string, entries: object): Promise<void> { return engine.settle(edit0, ["merge", path, entries]); }
   /** Fails with the code "conflict" unless the value at the path equals value. */
-  async test(path: string, value: unknown): Promise<void> { this.#edit1(["test", path, value]); }
+  test(path: string, value: unknown): Promise<void> { return engine.settle(edit0, ["test", path, value]); }
   /** Resets the whole state to its declared defaults. */
-  async clear(): Promise<void> { call("clear", undefined, engine.state_edit, [["clear"]]); }
+  clear(): Promise<void> { return engine.settle(edit0, ["clear"]); }
   /** Starts a list of edits that take effect together or not at all. */
-  batch(): Batch { return new Batch((edit) => this.#written(edit)); }
-
-  #edit1(edit: Edit): any { return call(edit[0], edit[1], engine.state_edit, [this.#written(edit)])[0]; }
-
-  /** The edit with floats where the state's schema declares numbers. */
-  #written(edit: Edit): Edit {
-    const { write, state } = this.#plan;
-    if (!write || edit.length < 3) return edit;
-    const schema = schemaAt(state!.json, edit[1]!), own = edit[0] === "append" ? schema.items && writer(schema.items) : writer(schema);
-    return own ? [edit[0], edit[1]!, own(edit[2])] : edit;
-  }
-
-  #read(state: any): any { const read = this.#plan.state?.how.read; return read ? read(state) : state; }
+  batch(): Batch { return new Batch(written); }
 
   /**
    * Lets change modify the whole state, without interference from others, and returns what
    * change returns. If change throws, nothing is written. change is a synchronous function
    * that may only read, log, and ask for the time and for random bytes.
    */
-  async edit<R>(change: (state: S) => R): Promise<R> { return this.#region("", (v) => change(this.#read(v))); }
+  edit<R>(change: (state: S) => R): Promise<R> { return engine.settle(region, "", change); }
 
   /** Edits the object or list at a path, as edit does for the whole state. */
-  async editAt<T extends object = any, R = unknown>(path: string, change: (value: T) => R): Promise<R> {
-    return this.#region(path, (v) => {
-      if (v === null || typeof v !== "object") throw misuse(`edit ${quote(path)}: the value is not an object or a list: use set or increment`);
-      return change(v);
-    });
-  }
-
-  #region(path: string, change: (value: any) => any): any {
-    const value = call("edit", path, engine.state_begin, [path], "set the path before it is edited, or declare a default");
-    let given: any;
-    try {
-      given = change(value);
-      if (typeof given?.then === "function") {
-        given.then(undefined, () => {});
-        throw misuse("edit " + quote(path) + ": the function is asynchronous: let it return at once, and call the host before or after the edit");
-      }
-      const { write, state } = this.#plan;
-      call("edit", path, engine.state_commit, [write ? (path === "" ? write : writer(schemaAt(state!.json, path)) ?? ((v: any) => v))(value) : value]);
-    } catch (e) {
-      try { engine.state_abort([]); } catch { /* the edit has ended */ }
-      throw e;
-    }
-    return given;
-  }
+  editAt<T extends object = any, R = unknown>(path: string, change: (value: T) => R): Promise<R> { return engine.settle(region, path, change); }
 
   // ---- events
 
   /** Emits an event at once, to every step that accepts it, or to one step. */
   async send(ev: Event, step?: string): Promise<void> {
-    this.#declared(this.#plan.emits, ev, "send", "emits");
-    call("send", undefined, engine.send_event, step === undefined ? [wire(ev)] : [wire(ev), step]);
+    this.#declared(plan.emits, ev, "send", "emits");
+    engine.send_event(step === undefined ? [wire(ev)] : [wire(ev), step], "send");
   }
 
   /** Writes an event to the run's stream, where clients see it at once. No step receives it. */
   async stream(ev: Event): Promise<void> {
-    this.#declared(this.#plan.streams, ev, "stream", "options: { streams: [...] }");
-    call("stream", undefined, engine.write_event_to_stream, [wire(ev)]);
+    this.#declared(plan.streams, ev, "stream", "options: { streams: [...] }");
+    engine.write_event_to_stream([wire(ev)], "stream");
   }
 
   #declared(list: EventType<any, any, any>[], ev: any, what: string, where: string): void {
@@ -204,32 +209,32 @@ export class Context<S = any> {
    * then. With the event that completes the set, it returns the events in the order of types.
    */
   async collect<const L extends readonly EventType<any, any, any>[]>(types: L, options: { buffer?: string } = {}): Promise<Taken<L> | null> {
-    if (!this.#plan.single) throw misuse("collect: the step takes several events at once already: let it take a single event");
+    if (!plan.single) throw misuse("collect: the step takes several events at once already: let it take a single event");
     if (types.length === 0) throw misuse("collect: nothing to collect: name the types");
-    const request = [this.#input[1], types.map((et) => et.type), ...(options.buffer === undefined ? [] : [options.buffer])];
-    const got: Wire[] | null = call("collect", undefined, engine.collect_events, request);
+    const request = [input[1], types.map((et) => et.type), ...(options.buffer === undefined ? [] : [options.buffer])];
+    const got: Wire[] | null = engine.collect_events(request, "collect");
     return got && (got.map((ev, i) => fromWire(ev, types[i])) as any);
   }
 
   /** Waits for an event, for weeks if need be. The step names the type in its option waits. */
   async wait<N extends string, O>(type: EventType<N, O, any>, options: WaitOptions = {}): Promise<Event<N, O>> {
-    if (!this.#plan.waits.some((et) => et.type === type.type)) {
+    if (!plan.waits.some((et) => et.type === type.type)) {
       throw misuse(`wait: ${type.type} is not declared: add it to the step's options: { waits: [...] }`);
     }
     const { id, ask, where, timeout, broadcast } = options;
     if (id !== undefined && !hasId(id)) throw misuse("wait: an id has 1 to 128 bytes");
-    if (ask) this.#declared(this.#plan.streams, ask, "wait", "options: { streams: [...] }");
-    const ev = call("wait", undefined, engine.wait_for_event, {
+    if (ask) this.#declared(plan.streams, ask, "wait", "options: { streams: [...] }");
+    const ev = engine.wait_for_event({
       type: type.type, waiter_id: id, waiter_event: ask && wire(ask), requirements: where, broadcast: broadcast || undefined,
       timeout: timeout === undefined ? undefined : nanoseconds(timeout),
-    });
+    }, "wait");
     return fromWire(ev, type);
   }
 
   /** Waits for a time, which may be long. */
   async sleep(span: Duration): Promise<void> {
     const ns = nanoseconds(span);
-    if (ns) call("sleep", undefined, engine.sleep, [ns]);
+    if (ns) engine.sleep([ns], "sleep");
   }
 
   /**
@@ -241,21 +246,21 @@ export class Context<S = any> {
     if (id !== undefined && !hasId(id)) throw misuse("run: a child's id has 1 to 128 bytes");
     if (sameSession && session !== undefined) throw misuse("run: a child has one session: give sameSession or session");
     const own = sameSession ? { shared: true } : session === undefined ? undefined : { id: session };
-    const [type, fields] = call("run", workflow, engine.run_workflow, {
+    const [type, fields] = engine.run_workflow({
       workflow, event: isEvent(start) ? wire(start) : ["StartEvent", start], id, session: own, include_stream: stream || undefined,
-    });
+    }, "run", workflow);
     return type === "StopEvent" ? (fields.result ?? null) : fields;
   }
 
   // ---- time, chance, resources
 
   /** Returns the time, which does not advance while a step computes. */
-  async now(): Promise<Date> { return dateOf(call("now", undefined, engine.now, [])); }
+  async now(): Promise<Date> { return dateOf(engine.now([], "now")); }
 
   /** Returns random bytes, at most 4096. They are the same when the step is replayed. */
   async random(n: number): Promise<Uint8Array> {
     if (!(Number.isInteger(n) && n >= 0 && n <= 4096)) throw misuse("random: ask for 0 to 4096 bytes at a time");
-    return call("random", undefined, engine.random, [n]);
+    return engine.random([n], "random");
   }
 
   /** Calls a resource that the operator has granted. The answer is recorded. */
@@ -275,6 +280,8 @@ export class Context<S = any> {
   warn(message: string, attrs?: object): void { log(4, message, attrs); }
   error(message: string, attrs?: object): void { log(8, message, attrs); }
 }
+
+const context = new Context();
 
 /** log writes a record. Errors among the attributes are shown as text. */
 export function log(level: number, message: string, attrs?: object): void {
@@ -307,5 +314,5 @@ export class Batch {
   clear(): this { return this.#add("clear"); }
 
   /** Makes the edits and returns a result for each. */
-  async do(): Promise<any[]> { return this.#edits.length === 0 ? [] : call("batch", undefined, engine.state_edit, this.#edits); }
+  async do(): Promise<any[]> { return this.#edits.length === 0 ? [] : engine.state_edit(this.#edits, "batch"); }
 }

@@ -7,6 +7,9 @@ export type Wire = [type: string, fields: { [key: string]: any }, id?: number | 
 
 type Hash = "SHA-1" | "SHA-256" | "SHA-384" | "SHA-512";
 
+/** A host call. For errors: what is done, to which object, and what to do if the object does not exist. */
+type HostCall = (request: unknown, what?: string, object?: string, advice?: string) => any;
+
 export interface Engine {
   readonly version: 1;
   describe: () => unknown;
@@ -16,22 +19,23 @@ export interface Engine {
   WeftError?: unknown;
   readonly inStep: boolean;
 
-  state_get(request: unknown): any;
-  state_edit(request: unknown): any;
-  state_begin(request: unknown): any;
-  state_commit(request: unknown): any;
-  state_abort(request: unknown): any;
-  send_event(request: unknown): any;
-  collect_events(request: unknown): any;
-  wait_for_event(request: unknown): any;
-  write_event_to_stream(request: unknown): any;
-  run_workflow(request: unknown): any;
-  call_resource(request: unknown): any;
-  sleep(request: unknown): any;
-  now(request: unknown): any;
-  random(request: unknown): any;
-  log(request: unknown): any;
+  state_get: HostCall;
+  state_edit: HostCall;
+  state_begin: HostCall;
+  state_commit: HostCall;
+  state_abort: HostCall;
+  send_event: HostCall;
+  collect_events: HostCall;
+  wait_for_event: HostCall;
+  write_event_to_stream: HostCall;
+  run_workflow: HostCall;
+  call_resource: HostCall;
+  sleep: HostCall;
+  now: HostCall;
+  random: HostCall;
+  log: HostCall;
 
+  settle<A extends unknown[]>(f: (...args: A) => any, ...args: A): Promise<any>;
   encode(value: unknown): Uint8Array;
   decode(bytes: Uint8Array): any;
   float(n: number): any;

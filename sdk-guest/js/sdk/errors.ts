@@ -52,16 +52,4 @@ export function codeOf(error: unknown): string {
 /** misuse returns the error of a call that the SDK refuses. */
 export const misuse = (message: string): WeftError => new WeftError(message, { code: "invalid_message" });
 
-/** call makes a host call. what and its object precede the host's message; advice follows that of not_found. */
-export function call(what: string, object: string | undefined, f: (request: unknown) => any, request: unknown, advice = ""): any {
-  try {
-    return f(request);
-  } catch (e) {
-    if (e instanceof WeftError) {
-      e.message = what + (object === undefined ? "" : " " + quote(object)) + ": " + e.message + (advice && e.code === "not_found" ? "; " + advice : "");
-    }
-    throw e;
-  }
-}
-
 export const quote = (text: string): string => '"' + text + '"';

@@ -113,7 +113,9 @@ function known<E extends EventType<any, any, any>>(type: E): E {
 export const Stop: EventType<"StopEvent", { result?: any }, { result?: any }> = known(stopEvent("StopEvent", { result: t.any().optional() }) as any);
 
 /** Returns a stop event with the given result. */
-export const result = (value: Value | object): Event<"StopEvent", { result?: any }> => Stop({ result: value ?? null });
+export const result = (value: Value | object): Event<"StopEvent", { result?: any }> => ({ __proto__: stops, result: value ?? null }) as any;
+
+const stops = Stop.decl.proto;
 
 /** The event that a step with `catches` receives when another step has failed finally. */
 export const StepFailed = known(event("StepFailedEvent", {
@@ -166,5 +168,11 @@ export function fromWire(ev: Wire, accepted?: EventType<any, any, any>): any {
   return et ? (et as any)(ev[1]) : ev[1];
 }
 
+/** eventType gives the type of an event; undefined for what is not an event. */
+export function eventType(value: any): string | undefined {
+  const type = typeof value === "object" ? value?.[typeOf] : undefined;
+  return typeof type === "string" ? type : undefined;
+}
+
 /** isEvent reports whether a value is an event. */
-export const isEvent = (value: any): value is Event => value !== null && typeof value === "object" && typeof value[typeOf] === "string";
+export const isEvent = (value: any): value is Event => eventType(value) !== undefined;

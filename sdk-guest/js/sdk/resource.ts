@@ -1,10 +1,10 @@
 import { nanoseconds, type Duration } from "./duration";
 import { engine } from "./engine";
-import { call, codeOf } from "./errors";
+import { codeOf } from "./errors";
 
 /** callResource calls a resource that the operator has granted. */
 export const callResource = (name: string, method: string, payload: unknown): any =>
-  call("call", name, engine.call_resource, [name, method, payload]);
+  engine.call_resource([name, method, payload], "call", name);
 
 const timed = <R extends { timeout?: Duration }>(request: R) =>
   request.timeout === undefined ? request : { ...request, timeout: nanoseconds(request.timeout) };

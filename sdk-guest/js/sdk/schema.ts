@@ -183,16 +183,17 @@ function zeroOf(shape: Shape): any {
 }
 
 function reading(shape: Shape): How {
-  const work = Object.entries(shape).filter(([, f]) => f.how.read || f.how.fallback !== undefined);
-  if (work.length === 0) return {};
+  const names = Object.keys(shape).filter((name) => shape[name]!.how.read || shape[name]!.how.fallback !== undefined), hows = names.map((name) => shape[name]!.how);
+  if (names.length === 0) return {};
   return {
     read: (v) => {
       if (v === null || typeof v !== "object") return v;
-      for (const [name, { how }] of work) {
-        if (v[name] === undefined) {
-          if (how.fallback !== undefined) v[name] = copy(how.fallback);
-        } else if (how.read) {
-          v[name] = how.read(v[name]);
+      for (let i = 0; i < names.length; i++) { // without iterators: most steps run this
+        const name = names[i]!, { read, fallback } = hows[i]!, value = v[name];
+        if (value !== undefined) {
+          if (read) v[name] = read(value);
+        } else if (fallback !== undefined) {
+          v[name] = copy(fallback);
         }
       }
       return v;
@@ -208,7 +209,7 @@ function copy(v: any): any {
 
 function foreign(schema: any): Schema<any, any> {
   const standard = schema["~standard"];
-  if (!standard) return new Schema({ ...schema });
+  if (!standard) return new Schema(modern(schema));
   if (!standard.jsonSchema) throw new TypeError("the schema's library does not give JSON Schema: use t.of(JSON Schema) or the builder t");
   const { $schema: _, ...json } = standard.jsonSchema.input({ target: "draft-2020-12" });
   return new Schema(json, {
@@ -222,6 +223,18 @@ function foreign(schema: any): Schema<any, any> {
     },
   });
 }
+
+/** modern copies a JSON Schema, and writes tuples as version 2020-12 does. TypeBox before 1.0 has those of an older version. */
+function modern(json: any): any {
+  if (typeof json !== "object" || json === null) return json;
+  if (Array.isArray(json)) return json.map(modern);
+  const { items, additionalItems, ...rest } = json, tuple = Array.isArray(items);
+  const to = Object.fromEntries(Object.entries(tuple ? rest : json).map(([k, v]) => [k, literal.has(k) ? v : modern(v)]));
+  return tuple ? { ...to, prefixItems: modern(items), ...(additionalItems !== undefined && { items: modern(additionalItems) }) } : to;
+}
+
+/** The keywords whose values are not schemas. */
+const literal = new Set(["const", "default", "enum", "examples"]);
 
 /** warm lets a schema's library build what it builds at first use, while the module is described. */
 export function warm({ json, how }: Schema<any, any>): void {

@@ -12,7 +12,7 @@
 import type { Context } from "./context";
 import { engine } from "./engine";
 import { WeftError } from "./errors";
-import { result, startEvent, Stop } from "./event";
+import { event, fromWire, isEvent, result, startEvent, Stop, wire, type Event } from "./event";
 import { t } from "./schema";
 import { forget, step, workflow } from "./workflow";
 
@@ -21,8 +21,13 @@ interface Test { name: string; run: () => unknown }
 const tests: Test[] = [];
 let group = "";
 let context: Context | undefined;
-let underTest = "";
 let sessions = 0;
+
+// A test asks 'weft test' for a run of the workflow, and to answer the run's questions. The reply is the run's question, or its end.
+const Request = event("TestRequestEvent", { session: t.string(), start: t.any().optional(), answer: t.any().optional() });
+const Reply = event("TestReplyEvent", {
+  ended: t.boolean().default(false), question: t.any().optional(), result: t.any().optional(), code: t.string().optional(), message: t.string().optional(),
+});
 
 /** Declares a test. It fails if the function throws, or gives a promise that is rejected. */
 export function test(name: string, run: () => unknown): void {
@@ -43,18 +48,47 @@ export function describe(name: string, declare: () => void): void {
   }
 }
 
+/**
+ * Answers to the questions of a run, one for each: a list, or a function that is given the question. It is undefined if
+ * the run waits without having asked.
+ */
+export type Answers = readonly Event<string, any>[] | ((question: any) => Event<string, any> | Promise<Event<string, any>>);
+
 /** A session of the project's workflow, on the server that 'weft test' has started. */
 export interface Session {
-  /** Runs the workflow with the fields of a start event, and gives the run's result. If the run fails, the error has its code. */
-  run<R = any>(start?: object): Promise<R>;
+  /**
+   * Runs the workflow with the fields of a start event, and gives the run's result. If the run fails, the error has its code.
+   *
+   *     await session().run({ name: "Ada" }, { answers: [Approval({ response: "yes" })] });
+   *     await session().run({}, { answers: (question) => Guess({ n: question.least }) });
+   */
+  run<R = any>(start?: object, options?: { answers?: Answers }): Promise<R>;
 }
 
 /** Makes a new session. */
 export function session(): Session {
   const ctx = context;
-  if (!ctx) throw new TypeError("session() works only within a test");
+  if (!ctx) throw new TypeError("session() works only within a test that 'weft test' runs");
   const id = `${ctx.runInfo.runId}-${++sessions}`;
-  return { run: (start = {}) => ctx.run(underTest, start, { session: id }) };
+  const ask = (what: { start?: object; answer?: unknown }) => ctx.wait(Reply, { ask: Request({ session: id, ...what }) });
+  return {
+    async run(start = {}, { answers = [] } = {}) {
+      const error = new WeftError("", { code: "invalid_message" }); // here, where the stack still has the test
+      const fail = (message: string, code = error.code) => Object.assign(error, { message, code });
+      let reply = await ask({ start: isEvent(start) ? wire(start)[1] : start });
+      for (let n = 0; !reply.ended; n++) {
+        const question = reply.question ? fromWire(reply.question) : undefined;
+        const answer = typeof answers === "function" ? await answers(question) : answers[n];
+        if (answer === undefined) {
+          throw fail(`the run ${question ? `asks ${reply.question[0]} ${shown(question)}` : "waits for an event"}, and has no answer: run(start, { answers: [...] })`);
+        }
+        if (!isEvent(answer)) throw fail(`an answer is an event, made by its type: have ${shown(answer)}`);
+        reply = await ask({ answer: wire(answer) });
+      }
+      if (reply.code !== undefined) throw fail(reply.message ?? "", reply.code);
+      return reply.result;
+    },
+  };
 }
 
 /** What {@link expect} says of a value. A check that does not hold throws. */
@@ -202,12 +236,11 @@ export function expect(have: unknown): Expect {
 /** @internal Defines the workflow that 'weft test' runs: it lists the tests, or runs the test with a number. */
 export function serve(name: string): void {
   forget();
-  const Start = startEvent("TestStartEvent", { workflow: t.string().default(""), test: t.integer().default(-1) });
+  const Start = startEvent("TestStartEvent", { test: t.integer().default(-1) });
   workflow(name, { timeout: 0 }, [
     step("test", Start, Stop, async (ctx, ev) => {
       if (ev.test < 0) return result(tests.map((one) => one.name));
       context = ctx;
-      underTest = ev.workflow;
       try {
         await tests[ev.test]!.run();
         return result("");
@@ -216,6 +249,6 @@ export function serve(name: string): void {
         const at = e instanceof WeftError && /([^\s(]+:\d+:\d+)\)?$/.exec(engine.frames(e)[0] ?? ""); // of others, the message has the place
         return result(at ? `${message} (${at[1]})` : message);
       }
-    }),
+    }, { waits: [Reply], streams: [Request] }),
   ]);
 }

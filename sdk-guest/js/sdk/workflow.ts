@@ -1,8 +1,8 @@
-import { Context, type StepPlan } from "./context";
+import { enter, type Context, type StepPlan } from "./context";
 import { nanoseconds, type Duration } from "./duration";
 import { engine } from "./engine";
 import { misuse, quote, WeftError } from "./errors";
-import { fromWire, isEvent, StepInput, StepOutput, typeOf, wire, type Event, type EventType } from "./event";
+import { eventType, fromWire, StepInput, StepOutput, wire, type Event, type EventType } from "./event";
 import { group, retryManifest, Rule, type Retry } from "./retry";
 import { schemaOf, Schema, warm, writer, type Fields, type InOf, type OutOf } from "./schema";
 
@@ -200,6 +200,7 @@ export function workflow<S = any>(name: string, options: WorkflowOptions<S>, ste
     engine.describe = () => manifest(name, options, [...byName.values()], types);
     const plans: { [step: string]: Declared } = Object.assign(Object.create(null), Object.fromEntries(byName));
     engine.warm = () => {
+      Array.isArray(steps); // which the engine makes at first use, as all of its functions
       for (const et of types.values()) warm(et.decl.schema);
       if (options.state) warm(options.state.schema);
     };
@@ -207,7 +208,7 @@ export function workflow<S = any>(name: string, options: WorkflowOptions<S>, ste
       const s = plans[input[0]];
       if (!s) throw misuse(`the workflow ${quote(name)} has no step ${quote(input[0])}`);
       running = s;
-      return s.run(new Context(s, input), s.mode === "one" ? fromWire(input[1], s.accepts[0]) : take(s, input[1]));
+      return s.run(enter(s, input), s.mode === "one" ? fromWire(input[1], s.accepts[0]) : take(s, input[1]));
     };
     engine.give = (given) => give(running, given);
   }
@@ -252,17 +253,16 @@ function give(s: Declared, given: any): any {
     }
     return null;
   }
-  if (Array.isArray(given)) return given.map((ev) => one(s, ev, s.emitLists, `[${ev?.[typeOf]}]`));
-  return one(s, given, s.emits, given?.[typeOf]);
+  return Array.isArray(given) ? given.map((ev) => one(s, ev, s.emitLists, true)) : one(s, given, s.emits, false);
 }
 
-function one(s: Declared, ev: any, types: Type[], shown: string): any {
-  if (!isEvent(ev)) {
+function one(s: Declared, ev: any, types: Type[], list: boolean): any {
+  const type = eventType(ev);
+  if (type === undefined) {
     throw misuse(`step ${quote(s.name)} returns ${show(ev)}, not an event: make events by their types, such as Ask({ ... }), and results by result(value)`);
   }
-  const type = ev[typeOf];
   for (let i = 0; i < types.length; i++) if (types[i]!.type === type) return wire(ev);
-  throw misuse(`step ${quote(s.name)} returns ${shown}, which is not declared: add it to the step's emits`);
+  throw misuse(`step ${quote(s.name)} returns ${list ? `[${type}]` : type}, which is not declared: add it to the step's emits`);
 }
 
 const show = (v: unknown) => (v === null ? "null" : Array.isArray(v) ? "a list" : typeof v === "object" ? "a plain object" : "a " + typeof v);

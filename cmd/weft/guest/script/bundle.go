@@ -66,8 +66,9 @@ func Build(dir string, o Options) ([]byte, error) {
 
 // BuildTests bundles test files of a project, given relative to its folder, and returns a
 // module. Its workflow has the given name: with a start event without fields its result is
-// the list of the tests' names, and with the number of a test, in the field test, and the
-// workflow under test, in the field workflow, it is "" or what is wrong.
+// the list of the tests' names, and with the number of a test, in the field test, it is "" or
+// what is wrong. A test asks for runs of the workflow under test by events in its stream:
+// see session in the SDK's test.ts.
 //
 // # Errors
 //

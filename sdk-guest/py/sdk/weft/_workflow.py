@@ -39,6 +39,7 @@ class Workflow:
 
     name       by default the name of the class in kebab case: MyFlow is my-flow
     timeout    limits a run with its waits, in seconds; None: no limit. By default the host's limit applies
+    state      the class of the session's state, or the state of a new session; by default the class that Context[...] names
     version, part, resources  as docs/reference/manifest.md has them
     """
 
@@ -104,8 +105,9 @@ class Definition:
     def _state(self, plans):
         """Returns the type of the state: the class with the most fields of those that Context[...] names."""
         found = [p.state for p in plans if isinstance(p.state, type)]
-        if self.options["state"]:
-            found.append(self.options["state"])
+        given = self.options["state"]
+        if given is not None:
+            found.append(given if isinstance(given, type) else type(given))
         return max(found, key=lambda t: len(t.__mro__), default=None)
 
     def _types(self, plans):
@@ -146,7 +148,8 @@ class Definition:
             "resources": o["resources"], "timeout": None if timeout is _MISSING else 0 if timeout is None else nanoseconds(timeout),
         }
         if self.state is not None:
-            m["state"] = {"schema": {**_of_state(schema_of(self.state)), "title": self.state.__name__}, "default": initial_of(self.state)}
+            initial = o["state"].model_dump(mode="json") if isinstance(o["state"], BaseModel) else initial_of(self.state)
+            m["state"] = {"schema": {**_of_state(schema_of(self.state)), "title": self.state.__name__}, "default": initial}
         return {k: v for k, v in m.items() if v is not None}
 
     def remember(self):
