@@ -147,7 +147,7 @@ func (q *request) pause(target cluster.Target, wait time.Duration) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
-	case <-target.Gone:
+	case <-target.Tenure.Done():
 	case <-timer.C:
 	case <-q.r.Context().Done():
 	}
@@ -164,7 +164,7 @@ func (q *request) local(target cluster.Target) outcome {
 			io.Closer
 		}{q.reader(), q.r.Body}
 	}
-	w := &guarded{ResponseWriter: q.w, r: r, nodes: q.f.cfg.Nodes, gone: target.Gone, failed: q.f.cfg.Failed, withhold: q.again && q.replayable(), repeated: q.tries > 1}
+	w := &guarded{ResponseWriter: q.w, r: r, nodes: q.f.cfg.Nodes, tenure: target.Tenure, failed: q.f.cfg.Failed, withhold: q.again && q.replayable(), repeated: q.tries > 1}
 	q.f.serve(w, r)
 	return w.outcome()
 }
@@ -173,7 +173,7 @@ func (q *request) local(target cluster.Target) outcome {
 func (q *request) remote(target cluster.Target) outcome {
 	ctx, cancel := context.WithCancelCause(q.r.Context())
 	defer cancel(nil)
-	defer context.AfterFunc(contextOf(target.Gone), func() { cancel(errGone) })()
+	defer context.AfterFunc(target.Tenure, func() { cancel(errGone) })()
 	defer context.AfterFunc(q.f.stopped, func() { cancel(errStopped) })()
 	var sent atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{

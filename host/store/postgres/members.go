@@ -97,7 +97,7 @@ func (m *Members) Join(ctx context.Context, self cluster.Self) (place cluster.Pl
 			return place, err
 		}
 		for i := range before {
-			if err := m.fence(ctx, cluster.Place{}, &before[i]); err != nil {
+			if err := m.fence(ctx, cluster.Place{}, &before[i]); err != nil && !errors.Is(err, errAlive) {
 				return place, err
 			}
 		}
