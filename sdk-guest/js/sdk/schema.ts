@@ -209,7 +209,7 @@ function copy(v: any): any {
 
 function foreign(schema: any): Schema<any, any> {
   const standard = schema["~standard"];
-  if (!standard) return new Schema({ ...schema });
+  if (!standard) return new Schema(modern(schema));
   if (!standard.jsonSchema) throw new TypeError("the schema's library does not give JSON Schema: use t.of(JSON Schema) or the builder t");
   const { $schema: _, ...json } = standard.jsonSchema.input({ target: "draft-2020-12" });
   return new Schema(json, {
@@ -223,6 +223,18 @@ function foreign(schema: any): Schema<any, any> {
     },
   });
 }
+
+/** modern copies a JSON Schema, and writes tuples as version 2020-12 does. TypeBox before 1.0 has those of an older version. */
+function modern(json: any): any {
+  if (typeof json !== "object" || json === null) return json;
+  if (Array.isArray(json)) return json.map(modern);
+  const { items, additionalItems, ...rest } = json, tuple = Array.isArray(items);
+  const to = Object.fromEntries(Object.entries(tuple ? rest : json).map(([k, v]) => [k, literal.has(k) ? v : modern(v)]));
+  return tuple ? { ...to, prefixItems: modern(items), ...(additionalItems !== undefined && { items: modern(additionalItems) }) } : to;
+}
+
+/** The keywords whose values are not schemas. */
+const literal = new Set(["const", "default", "enum", "examples"]);
 
 /** warm lets a schema's library build what it builds at first use, while the module is described. */
 export function warm({ json, how }: Schema<any, any>): void {
