@@ -91,7 +91,7 @@ var rooms = []room{
 	{"host/store/sqlite", []string{"abi", "host", "host/search", "host/inspect", "host/limit", "host/usage", "host/store/record", "host/store/sqlite/datadir", "host/store/sqlite/wal"}},
 	{"host/store/sqlite/datadir", nil},
 	{"host/store/sqlite/wal", []string{"host/store/sqlite/datadir"}},
-	{"host/store/postgres", []string{"abi", "host", "host/inspect", "host/search", "host/limit", "host/usage", "host/store/record"}},
+	{"host/store/postgres", []string{"abi", "host", "host/cluster", "host/inspect", "host/search", "host/limit", "host/usage", "host/store/record"}},
 	{"host/store/postgres/pgtest", []string{"host/hosttest/suite"}},
 	{"host/store/record", []string{"abi", "host"}},
 	{"host/store/copy", []string{"host/store/record"}},
@@ -108,6 +108,8 @@ var rooms = []room{
 	{"host/metrics", []string{"abi", "host", "host/limit"}},
 	{"host/trace", []string{"abi", "host", "host/traced"}},
 	{"host/server", []string{"host"}},
+	{"host/cluster", []string{"host"}},
+	{"host/cluster/forward", []string{"host", "host/apiwire", "host/cluster"}},
 	{"host/console", nil}, // it knows the API by its paths
 	{"host/client", []string{"abi", "host", "host/position", "host/apiwire", "host/sse", "host/turns", "host/limit"}},
 	{"host/hosttest", []string{"..."}},

@@ -16,7 +16,7 @@ import (
 
 // addClientCommands adds the commands that talk to a server.
 func addClientCommands(root *cobra.Command) {
-	addCommands(root, "server", "Server:", serve.New(), serve.NewLimits())
+	addCommands(root, "server", "Server:", serve.New(), serve.NewLimits(), access.NewNodes())
 	addCommands(root, "write", "Writing steps:", project.New(), dev.NewBuild(), cases.New(), dev.New(), project.NewSDK())
 	addCommands(root, "plugins", "Plugins and workflows:", plugins.NewPush(), plugins.NewInspect(), plugins.NewPlugins(), plugins.NewWorkflows(), plugins.NewMigrate(), plugins.NewCompose(), plugins.NewFlow(), plugins.NewGraph())
 	addCommands(root, "runs", "Runs:", runs.NewRun(), runs.NewRuns(), runs.NewShow(), runs.NewSend(), runs.NewPause(), runs.NewResume(), runs.NewCancel(), runs.NewRetry(), runs.NewEvents(), runs.NewJournal(), runs.NewLogs(), runs.NewFork(), runs.NewSnapshot(), newExplain(), bench.New())

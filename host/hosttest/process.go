@@ -174,6 +174,14 @@ func (p *Process) Interrupt(tb testing.TB) int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
+// Signal sends a signal.
+func (p *Process) Signal(tb testing.TB, signal os.Signal) {
+	tb.Helper()
+	if err := p.cmd.Process.Signal(signal); err != nil {
+		tb.Fatal(err)
+	}
+}
+
 // tail keeps the end of the text written to it.
 type tail struct {
 	mu  sync.Mutex

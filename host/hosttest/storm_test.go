@@ -88,6 +88,13 @@ func (s *storm) awaitSuspects() {
 func beginStorm(t *testing.T, rnd *rand.Rand, args ...string) *storm {
 	s := &storm{t: t, data: t.TempDir(), args: args}
 	s.serve()
+	s.begin(rnd)
+	return s
+}
+
+// begin uploads the plugins and starts the clients.
+func (s *storm) begin(rnd *rand.Rand) {
+	t := s.t
 	for _, name := range []string{"counter", "chain", "counter-race", "approval", "sleeper"} {
 		put(t, s.p, name, hosttest.Plugin(t, name+"-tinygo"))
 	}
@@ -112,7 +119,6 @@ func beginStorm(t *testing.T, rnd *rand.Rand, args ...string) *storm {
 			}
 		})
 	}
-	return s
 }
 
 // end lets the clients finish what they have begun. It calls help from time to time.

@@ -68,6 +68,7 @@ var roles = map[string]host.Role{
 	"PUT /resources/:name":                host.RoleAdmin,
 	"DELETE /resources/:name":             host.RoleAdmin,
 	"GET /metrics":                        roleServer,
+	"GET /cluster":                        roleServer,
 	"GET /audit":                          host.RoleAdmin,
 	"POST /workflows/:name/migrate":       host.RoleDeploy,
 	"POST /workflows/:name/run-nowait":    host.RoleRun,

@@ -59,6 +59,9 @@ type Config struct {
 	// 404.
 	Resources host.ResourceAdmin
 
+	// Nodes lists the nodes of the cluster that the server belongs to. Default: none.
+	Nodes func() []host.Node
+
 	// Quotas refuses what exceeds the quotas of a tenant. Default: no quotas.
 	Quotas Quotas
 
@@ -128,6 +131,9 @@ type Config struct {
 	MaxConnections int
 	// TLS encrypts the connections. nil: they are plain text.
 	TLS *tls.Config
+	// Absent is called in place of a [Front]'s answer while the front has no server.
+	// Default: the front answers with the reason.
+	Absent func(w http.ResponseWriter, r *http.Request)
 	// Around returns what answers requests from a listener: it passes those that it does
 	// not answer to the API. nil: the API answers all.
 	Around func(api http.Handler) http.Handler

@@ -22,6 +22,7 @@ import (
 // Take from one goroutine at a time.
 type Front struct {
 	banner string
+	absent func(http.ResponseWriter, *http.Request) // nil: refuse
 	http   *http.Server
 	grace  time.Duration
 	conns  *abuse.Connections
@@ -38,10 +39,11 @@ type behind struct {
 }
 
 // NewFront makes a front without a server; it does not listen yet. Of the
-// configuration it takes the log, the version, the grace, MaxConnections, TLS and Around.
+// configuration it takes the log, the version, the grace, MaxConnections, TLS, Around and
+// Absent.
 func NewFront(cfg Config) *Front {
 	cfg = cfg.withDefaults()
-	f := &Front{banner: cfg.banner(), grace: cfg.Grace, why: errShutdown}
+	f := &Front{banner: cfg.banner(), absent: cfg.Absent, grace: cfg.Grace, why: errShutdown}
 	f.http = newHTTP(cfg.around(f), cfg.Log, cfg.TLS)
 	f.conns = abuse.Bind(f.http, cfg.MaxConnections)
 	return f
@@ -113,6 +115,10 @@ func (f *Front) enter() (*behind, *host.Error) {
 // ServeHTTP implements http.Handler.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b, why := f.enter()
+	if b == nil && f.absent != nil {
+		f.absent(w, r)
+		return
+	}
 	if b == nil {
 		f.refuse(w, r, why)
 		return
@@ -159,6 +165,9 @@ func setRetryAfter(h http.Header, e *host.Error) {
 
 // Serve answers requests from the listener as [Server.Serve] does.
 func (f *Front) Serve(l net.Listener) error { return serveHTTP(f.http, f.conns.Listener(l)) }
+
+// CloseConnections makes each connection end with its next answer.
+func (f *Front) CloseConnections() { f.http.SetKeepAlivesEnabled(false) }
 
 // Shutdown stops listening and takes the server away; see [Server.Shutdown].
 func (f *Front) Shutdown(ctx context.Context) error {

@@ -85,6 +85,8 @@ func (s *Server) routes() {
 		read("/metrics", echo.WrapHandler(s.cfg.Metrics))
 	}
 
+	read("/cluster", s.listNodes)
+
 	read("/plugins", s.listPlugins)
 	e.PUT("/plugins/:name", s.putPlugin)
 	read("/plugins/:name", s.getPlugin)
@@ -140,6 +142,15 @@ func (s *Server) health(c echo.Context) error { return s.healthAnswer(c, s.cfg.H
 // ready answers whether the server takes work.
 func (s *Server) ready(c echo.Context) error {
 	return s.healthAnswer(c, s.cfg.Health.Ready(), s.cfg.Health.Reduced())
+}
+
+// listNodes answers the nodes of the cluster.
+func (s *Server) listNodes(c echo.Context) error {
+	var list []host.Node
+	if s.cfg.Nodes != nil {
+		list = s.cfg.Nodes()
+	}
+	return answer(c, http.StatusOK, &apiwire.Nodes{Nodes: apiwire.FillAll[apiwire.ClusterNode](list)})
 }
 
 // unhealthy is the status of a server that does not accept requests, or work.

@@ -265,6 +265,14 @@ func (j *Journal) Err() error {
 	return j.failed
 }
 
+// Failed reports whether a failure has killed the queue: nothing of what it holds will be
+// durable.
+func (j *Journal) Failed() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.failed != nil
+}
+
 // Stats returns the counters.
 func (j *Journal) Stats() Stats {
 	j.mu.Lock()
@@ -455,7 +463,7 @@ func (j *Journal) Run(ctx context.Context) error {
 		now = j.cfg.Now()
 		if commit != nil {
 			// A commit in progress is completed, even while the journal is stopping.
-			if err := commit(context.WithoutCancel(ctx)); err != nil && j.dead() {
+			if err := commit(context.WithoutCancel(ctx)); err != nil && j.Failed() {
 				return j.Err()
 			}
 			now = j.cfg.Now()
@@ -478,12 +486,6 @@ func (j *Journal) Run(ctx context.Context) error {
 	}
 }
 
-func (j *Journal) dead() bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.failed != nil
-}
-
 // drain commits what is left. If the store refuses, drain tries a few times.
 func (j *Journal) drain(ctx context.Context) error {
 	defer j.fail(ErrClosed)
@@ -501,7 +503,7 @@ func (j *Journal) drain(ctx context.Context) error {
 			return j.Err()
 		}
 		if err := commit(ctx); err != nil {
-			if j.dead() {
+			if j.Failed() {
 				return err
 			}
 			refusals++

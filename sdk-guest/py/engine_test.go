@@ -61,6 +61,14 @@ def add():
     global count
     count += 1
     return count
+
+
+from typing import Literal, Optional
+import weft
+
+class Node(weft.BaseModel):
+    left: Optional["Node"] = None
+    kind: Literal["a", "b"] | None = None
 `
 
 // library holds the plugins of all tests: they share one sandbox.

@@ -63,6 +63,7 @@ type serveOptions struct {
 	debug           debugOptions
 	tracing         tracingOptions
 	wrongKeys       int
+	cluster         clusterOptions
 }
 
 // examplesLater is the name of a flag.
@@ -148,6 +149,7 @@ explains the file.`,
 	f.BoolVar(&o.sourceLines, "source-lines", false, "if a plugin was built with debug information, name the source line where it traps; slow, for development")
 	f.BoolVar(&o.orAnyPort, cli.OrAnyPort, false, "listen on another port if that of --addr is taken: for 'weft dev'")
 	_ = f.MarkHidden(cli.OrAnyPort) // the flag exists
+	o.cluster.add(f)
 	o.debug.add(f)
 	o.tracing.add(f)
 	return cmd
@@ -211,6 +213,9 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 		Metrics: series.Handler(), Observe: series.Request, Refused: series.Refused, WrongKeys: o.wrongKeys, WrongKey: series.WrongKey, Tracer: requestTracer(tracer)}
 	if !o.noConsole {
 		api.Around = console.New(nil).Around
+	}
+	if o.cluster.on {
+		return serveCluster(ctx, o, cfg, api, l, series, stdout)
 	}
 	debug, err := openDebug(o, encrypt, series.Handler(), log)
 	if err != nil {
@@ -308,6 +313,9 @@ func (o serveOptions) check(adminKey string, log *slog.Logger) error {
 		return cli.Usage("--demo uses plain HTTP: it cannot be combined with --tls-cert")
 	}
 	if err := checkNames(o.hosts, o.origins); err != nil {
+		return err
+	}
+	if err := o.checkCluster(); err != nil {
 		return err
 	}
 	return checkAddr(o, adminKey, log)

@@ -21,6 +21,7 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/access"
 	"github.com/weftrun/weft/host/blackbox"
+	"github.com/weftrun/weft/host/cluster"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/hostcall"
 	"github.com/weftrun/weft/host/journal"
@@ -53,6 +54,9 @@ type Config struct {
 	// StoreURL is the address of a store on PostgreSQL; "": the store is in Data, which
 	// otherwise has the compile cache only.
 	StoreURL string
+	// Place is the entry of this node among the nodes of a cluster, which must own the
+	// sessions in the store at StoreURL. nil: the host has its store to itself.
+	Place *cluster.Place
 	// AcceptLoss serves a directory with missing files; see sqlite.Options.
 	AcceptLoss bool
 	// Lost is called with each accepted loss, which is also logged. It may be nil.
@@ -263,7 +267,7 @@ func (h *Host) openStore(ctx context.Context, cfg Config) (host.Store, error) {
 		return cfg.Store, nil
 	}
 	if cfg.StoreURL != "" {
-		s, err := postgres.Open(ctx, cfg.StoreURL, postgres.Options{Exclusive: true, Wait: storeWait})
+		s, err := postgres.Open(ctx, cfg.StoreURL, postgres.Options{Exclusive: cfg.Place == nil, Shared: cfg.Place != nil, Place: cfg.Place, Wait: storeWait})
 		if err != nil {
 			return nil, err // not s: an interface that holds a nil pointer is not nil
 		}

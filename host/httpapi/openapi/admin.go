@@ -155,6 +155,10 @@ var serverOperations = map[string]operation{
 		group: "Server", id: "ready", summary: "Whether the server takes work",
 		answers: []answer{ok("Readiness", "It does."), {status: 503, text: "It does not.", body: both(ref("Unhealthy"))}},
 	},
+	"GET /cluster": {
+		group: "Server", id: "listNodes", summary: "List the nodes of the cluster", text: "With the server's own key.",
+		answers: []answer{ok("Nodes", "The nodes; none if the server has its store to itself.")},
+	},
 	"GET /metrics": {
 		group: "Server", id: "metrics", summary: "Figures for Prometheus",
 		answers: []answer{{status: 200, text: "Its text format.", body: &content{types: []string{plainType, metricsType}, schema: aText}}},

@@ -93,6 +93,7 @@ var components = map[string]reflect.Type{
 	"Start":         reflect.TypeFor[apiwire.Start](),
 	"StartStop":     reflect.TypeFor[apiwire.StartStop](),
 	"Tenant":        reflect.TypeFor[apiwire.Tenant](),
+	"Nodes":         reflect.TypeFor[apiwire.Nodes](),
 	"Tenants":       reflect.TypeFor[apiwire.Tenants](),
 	"Unhealthy":     reflect.TypeFor[apiwire.Unhealthy](),
 	"Usage":         reflect.TypeFor[apiwire.Usage](),

@@ -11,15 +11,17 @@ import (
 )
 
 // ErrInUse is the error of an exclusive opening while another process has the store open
+// exclusively or as a node of a cluster, and of a shared opening while a process has it open
 // exclusively.
 var ErrInUse = errors.New("another server uses the store")
 
-// guard is a connection that holds the lock of an exclusive store. While PostgreSQL is
+// guard is a connection that holds the lock of an exclusive store, or a shared lock. While PostgreSQL is
 // away, it tries to connect again. That another process has taken the lock meanwhile is
 // no harm, as the fence decides who writes.
 type guard struct {
 	store *Store
 	conn  *pgx.Conn
+	lock  string      // the function that takes the lock
 	away  atomic.Bool // there is no connection
 }
 
@@ -32,10 +34,13 @@ const (
 	guardWait = 2 * time.Second
 )
 
-// newGuard takes the lock. It waits for another process at most for the given time.
-func (s *Store) newGuard(ctx context.Context, wait time.Duration) (*guard, error) {
-	g := &guard{store: s}
-	end := time.Now().Add(max(wait, guardWait))
+// newGuard takes the lock. It waits for another process.
+func (s *Store) newGuard(ctx context.Context, o Options) (*guard, error) {
+	g := &guard{store: s, lock: "pg_try_advisory_lock"}
+	if o.Shared {
+		g.lock = "pg_try_advisory_lock_shared"
+	}
+	end := time.Now().Add(max(o.Wait, guardWait))
 	for {
 		err := g.take(ctx)
 		if err == nil || !errors.Is(err, ErrInUse) || !time.Now().Before(end) {
@@ -55,7 +60,7 @@ func (g *guard) take(ctx context.Context) (err error) {
 		}
 	}
 	var locked bool
-	err = g.conn.QueryRow(ctx, "SELECT pg_try_advisory_lock(hashtextextended('weft serve ' || $1, 0))", g.store.schema).Scan(&locked)
+	err = g.conn.QueryRow(ctx, "SELECT "+g.lock+"(hashtextextended('weft serve ' || $1, 0))", g.store.schema).Scan(&locked)
 	if err == nil && !locked {
 		err = fmt.Errorf("%w: the schema %q of the database %q", ErrInUse, g.store.schema, g.store.config.Database)
 	}

@@ -98,11 +98,13 @@ func (s *Store) adopt(ctx context.Context, epoch uint64) error {
 	}
 	var mark, batch, newest int64
 	var slot int16
-	var open bool
-	err = conn.QueryRow(ctx, `SELECT p.mark, p.batch, p.open, n.slot, `+newestID+` FROM pulse p JOIN nodes n USING (epoch) WHERE p.epoch = $1`,
-		int64(epoch)).Scan(&mark, &batch, &open, &slot, &newest)
+	var open, owns bool
+	err = conn.QueryRow(ctx, `SELECT p.mark, p.batch, p.open, n.slot, `+newestID+`,
+			NOT EXISTS (SELECT FROM partitions WHERE epoch IS DISTINCT FROM p.epoch)
+		FROM pulse p JOIN nodes n USING (epoch) WHERE p.epoch = $1`,
+		int64(epoch)).Scan(&mark, &batch, &open, &slot, &newest, &owns)
 	switch {
-	case errors.Is(err, pgx.ErrNoRows) || err == nil && !open:
+	case errors.Is(err, pgx.ErrNoRows) || err == nil && (!open || !owns || s.place != nil && mark != s.place.Mark):
 		return host.ErrFenced
 	case err != nil:
 		_ = s.appender.drop()
@@ -123,13 +125,20 @@ func (s *Store) own(epoch uint64, mark int64, batch uint64, newest, slot int64) 
 	s.ids.above(newest, slot)
 }
 
-// Claim implements [host.Store]. It closes all epochs, and takes all partitions for the new
+// Claim implements [host.Store]. The store of a node claims for the node's epoch, which must
+// own the sessions. Any other store closes all epochs, and takes all partitions for a new
 // one. If an older owner's backend holds its row for too long, the backend is ended.
 func (s *Store) Claim(ctx context.Context) (uint64, error) {
 	if err := s.lock(ctx); err != nil {
 		return 0, fmt.Errorf("claiming the store: %w", err)
 	}
 	defer s.unlock()
+	if s.place != nil {
+		if err := s.adopt(ctx, s.place.Epoch); err != nil {
+			return 0, fmt.Errorf("claiming the store: %w", err)
+		}
+		return s.place.Epoch, nil
+	}
 	for {
 		epoch, err := s.claim(ctx)
 		if codeOf(err) == "55P03" { // lock_timeout
@@ -202,7 +211,7 @@ func (s *Store) claim(ctx context.Context) (epoch uint64, err error) {
 // endStuck ends the backends of weft that hold a row of pulse longer than a claim waits.
 func (s *Store) endStuck(ctx context.Context) error {
 	_, err := s.pool.Exec(ctx, `SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity a
-		WHERE a.application_name = $1 AND a.pid <> pg_backend_pid() AND a.xact_start < clock_timestamp() - interval '1 second'
+		WHERE (a.application_name = $1 OR a.application_name LIKE 'weft @%') AND a.pid <> pg_backend_pid() AND a.xact_start < clock_timestamp() - interval '1 second'
 			AND EXISTS (SELECT FROM pg_locks l WHERE l.pid = a.pid AND l.relation = 'pulse'::regclass AND l.mode = 'RowExclusiveLock')`,
 		"weft "+s.schema+" append")
 	return err
@@ -312,7 +321,8 @@ func (s *Store) resolve(ctx context.Context, conn *pgx.Conn, number uint64) erro
 
 // change runs fn in a transaction of the appender's connection or another. The outcome is
 // known when change returns: if the connection breaks in the commit, the transaction's
-// number says whether it was committed. [Store.lock] is held.
+// number says whether it was committed. [Store.lock] is held. A node's changes are refused
+// once its epoch is closed.
 func (s *Store) change(ctx context.Context, fn func(tx pgx.Tx) error) error {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
@@ -328,6 +338,11 @@ func (s *Store) change(ctx context.Context, fn func(tx pgx.Tx) error) error {
 	var id string
 	if err := tx.QueryRow(ctx, `SELECT pg_current_xact_id()::text FROM store FOR NO KEY UPDATE`).Scan(&id); err != nil {
 		return err
+	}
+	if s.place != nil {
+		if err := stillOpen(ctx, tx, *s.place); err != nil {
+			return err
+		}
 	}
 	if err := fn(tx); err != nil {
 		return err

@@ -19,10 +19,11 @@
 // batch is written. So a restart of PostgreSQL is a stall, and nothing has to be read
 // again.
 //
-// # What is prepared for several nodes
+// # Several nodes
 //
-// Sessions belong to one of 128 partitions, and partitions to an epoch. At present each
-// claim closes all other epochs and takes all partitions.
+// Sessions belong to one of 128 partitions, and partitions to an epoch. All partitions
+// belong to the same epoch: that of a server that has the store to itself, or of the owner
+// among the nodes of a cluster. [Members] is the table of nodes.
 package postgres
 
 import (
@@ -41,6 +42,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/cluster"
 )
 
 const (
@@ -70,6 +72,12 @@ type Options struct {
 	// Wait is how long an exclusive opening waits for such a process to end, and at least
 	// two seconds: PostgreSQL notices late that a machine is gone.
 	Wait time.Duration
+	// Shared opens the store for a node of a cluster. Other nodes have it open, too, but no
+	// process has it open exclusively.
+	Shared bool
+	// Place is the entry of the node that owns the sessions, for a shared store that it
+	// writes to: [Store.Claim] claims for this entry. nil: the store is not claimed.
+	Place *cluster.Place
 	// ReadOnly opens a store of this release's schema only to read it. The server may be a
 	// replica, and may run with any settings.
 	ReadOnly bool
@@ -88,6 +96,8 @@ type Store struct {
 	// names): a channel, so that who waits can stop.
 	writing  chan struct{}
 	appender appender
+
+	place *cluster.Place // of the node that writes; nil: it is no node of a cluster
 
 	stalled atomic.Bool // an append waits for PostgreSQL
 	closed  atomic.Bool
@@ -121,7 +131,7 @@ var (
 // written by a newer release. [ErrInUse] for an exclusive opening while another process
 // has the store.
 func Open(ctx context.Context, url string, o Options) (_ *Store, err error) {
-	s := &Store{writing: make(chan struct{}, 1), noted: make(chan struct{}, 1)}
+	s := &Store{writing: make(chan struct{}, 1), noted: make(chan struct{}, 1), place: o.Place}
 	s.keeping, s.stop = context.WithCancel(context.Background())
 	defer func() {
 		if err != nil {
@@ -141,7 +151,7 @@ func Open(ctx context.Context, url string, o Options) (_ *Store, err error) {
 	if err := s.openPool(ctx); err != nil {
 		return nil, err
 	}
-	if !o.ReadOnly && !o.loading {
+	if !o.ReadOnly && !o.loading && (!o.Shared || o.Place != nil) {
 		s.kept.Go(s.follow)
 	}
 	return s, nil
@@ -216,12 +226,21 @@ func redact(err error, url string) string {
 // connect makes a connection for a purpose, by which an operator recognises it.
 func (s *Store) connect(ctx context.Context, purpose string, change ...func(*pgx.ConnConfig)) (*pgx.Conn, error) {
 	config := s.config.Copy()
-	config.RuntimeParams["application_name"] = "weft " + s.schema + " " + purpose
+	config.RuntimeParams["application_name"] = s.connectionName(purpose)
 	for _, c := range change {
 		c(config)
 	}
 	afterConnect(config)
 	return pgx.ConnectConfig(ctx, config)
+}
+
+// connectionName names a connection. The connections of a node have its epoch: other nodes
+// end them when they close the epoch.
+func (s *Store) connectionName(purpose string) string {
+	if s.place != nil {
+		return connectionPrefix(s.place.Epoch, s.schema) + purpose
+	}
+	return "weft " + s.schema + " " + purpose
 }
 
 // prepare checks the server, locks the store if it is opened exclusively, and migrates.
@@ -234,8 +253,8 @@ func (s *Store) prepare(ctx context.Context, o Options) (err error) {
 	if err := s.check(ctx, conn, o); err != nil {
 		return err
 	}
-	if o.Exclusive {
-		if s.guard, err = s.newGuard(ctx, o.Wait); err != nil {
+	if o.Exclusive || o.Shared {
+		if s.guard, err = s.newGuard(ctx, o); err != nil {
 			return err
 		}
 		s.kept.Go(s.guard.keep)
@@ -321,7 +340,7 @@ func (s *Store) openPool(ctx context.Context) error {
 		return err
 	}
 	config.ConnConfig = s.config.Copy()
-	config.ConnConfig.RuntimeParams["application_name"] = "weft " + s.schema + " read"
+	config.ConnConfig.RuntimeParams["application_name"] = s.connectionName("read")
 	afterConnect(config.ConnConfig)
 	config.MaxConns, config.MinConns = readers, 0
 	config.MaxConnIdleTime = 5 * time.Minute
@@ -357,7 +376,7 @@ func (s *Store) Stats() host.StoreStats {
 // outcome is not known, or no connection.
 func (s *Store) Stalled() bool { return s.stalled.Load() || s.guard != nil && s.guard.away.Load() }
 
-// OnReturn makes an exclusive store call fn whenever PostgreSQL was away and is back. fn
+// OnReturn makes an exclusive or shared store call fn whenever PostgreSQL was away and is back. fn
 // must not block.
 func (s *Store) OnReturn(fn func()) { s.back.Store(&fn) }
 

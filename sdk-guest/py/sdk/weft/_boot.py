@@ -194,7 +194,9 @@ def _warm_code():
 def _warm():
     """Makes once what is made at first use: the plans of models, and the classes of errors."""
     from ._model import plan_of
-    for t in [*_definition.types.values(), *([_definition.state] if _definition.state else [])]:
+    from ._state import DictState
+    from .events import StepFailedEvent, StopEvent
+    for t in [*_definition.types.values(), _definition.state or DictState, StopEvent, StepFailedEvent]:
         plan_of(t)
     try:
         raise WeftError("")

@@ -29,6 +29,8 @@ class FieldInfo:
 def Field(default=MISSING, *, default_factory=None, description=None, **limits):
     """Describes a field of a model: its default, and limits of its values (ge, gt, le, lt, min_length, max_length, pattern)."""
     for name in limits:
+        if name in ("alias", "validation_alias", "serialization_alias"):
+            raise TypeError(f"Field has no {name} in a step: give the field the name that it has in the JSON")
         if name not in FieldInfo.__slots__ and name not in ("title", "examples", "repr", "deprecated"):
             raise TypeError(f"Field has no {name} in a step: it has default, default_factory, description, ge, gt, le, lt, min_length, max_length and pattern")
     return FieldInfo(default, default_factory, description, **limits)
@@ -213,9 +215,13 @@ def _dataclass(t):
             hints = typing.get_type_hints(t, include_extras=True)
             plan = {f.name: converter(hints[f.name]) for f in dataclasses.fields(t) if f.init}
         try:
-            return t(**{k: plan[k](x, f"{path}.{k}") if plan.get(k) else x for k, x in v.items() if k in plan})
+            made = t(**{k: plan[k](x, f"{path}.{k}") if plan[k] else x for k, x in v.items() if k in plan})
         except TypeError as e:
             raise ValidationError(f"{path}: {e}") from None
+        rest = {k: x for k, x in v.items() if k not in plan} if whole else None
+        if rest and hasattr(made, "__dict__"):
+            object.__setattr__(made, _REST, rest)
+        return made
     return convert
 
 
@@ -253,6 +259,8 @@ def limited(f, info):
     return _limited(f, info)
 
 
+_REST = "__weft_rest__"  # the attribute that holds the entries of the state which a model or a dataclass does not declare
+whole = False  # models and dataclasses are made of the state, or written to it: they keep the entries that they do not declare
 _models = []  # functions that give a converter, and a schema, for a class of theirs
 
 

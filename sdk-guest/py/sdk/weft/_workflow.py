@@ -13,12 +13,14 @@ _MISSING = object()
 
 
 def _of_state(s):
-    """Returns a schema without anyOf, which schemas of states do not have: the types of its members, and what else X | None says of X."""
+    """Returns a schema without anyOf and format, which schemas of states do not have: in the place of anyOf are the types of its members,
+    and what else X | None says of X."""
     if isinstance(s, list):
         return [_of_state(x) for x in s]
     if not isinstance(s, dict):
         return s
-    s = {k: v if k in ("default", "enum", "const") else _of_state(v) for k, v in s.items()}
+    s = {k: v if k in ("default", "enum", "const") else {n: _of_state(x) for n, x in v.items()} if k == "properties" else _of_state(v)
+         for k, v in s.items() if k != "format"}
     members = s.pop("anyOf", None)
     if not isinstance(members, list):
         return s if members is None else {**s, "anyOf": members}

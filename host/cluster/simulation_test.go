@@ -1,0 +1,600 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weftrun/weft/host"
+)
+
+// seeds is how many simulations a test runs.
+var seeds = flag.Int("cluster.seeds", 300, "number of simulated clusters")
+
+// The simulation: several nodes, each with a host that has one value in memory, on one table
+// in a model of the store. All is stepped by one goroutine, with a clock of its own, and by
+// random numbers of a seed: nodes pause, die, are cut off, join and leave; answers are late
+// or lost; the store restarts. A host writes versions of the value, and reads it from memory
+// under its lease.
+
+// fault is a deliberate mistake of the model, which the simulation must find.
+type fault int
+
+const (
+	noFault    fault = iota
+	noFence          // a commit neither looks at the entry nor locks it
+	noOwner          // a commit does not look who the owner is
+	earlyLease       // a host looks at its lease before it reads its memory
+)
+
+var (
+	errAway = errors.New("the store does not answer")
+	errBusy = errors.New("another transaction holds the row")
+)
+
+// model is the store.
+type model struct {
+	fault   fault
+	now     time.Time
+	entries map[uint64]*entry
+	last    uint64
+	owner   uint64
+	number  uint64 // of the map
+	away    bool
+
+	version int // of the value
+	acked   int // newest version of which a client knows
+}
+
+type entry struct {
+	Info
+	commit *commit // holds the entry's row
+}
+
+// commit is a transaction of a host.
+type commit struct {
+	epoch   uint64
+	base    int // the version that it builds on
+	aborted bool
+}
+
+func (m *model) entry(p Place) *entry {
+	if e := m.entries[p.Epoch]; e != nil && e.Mark == p.Mark && e.Open() {
+		return e
+	}
+	return nil
+}
+
+func (m *model) view() View {
+	v := View{Owner: m.owner, Map: m.number}
+	for epoch := uint64(1); epoch <= m.last; epoch++ {
+		if e := m.entries[epoch]; e.Open() || epoch == m.owner {
+			v.Nodes = append(v.Nodes, e.Info)
+		}
+	}
+	return v
+}
+
+// free ends the transaction that holds an entry's row, as the end of its connection does.
+func (e *entry) free() {
+	if e.commit != nil {
+		e.commit.aborted = true
+		e.commit = nil
+	}
+}
+
+// table is the table as one node sees it.
+type table struct {
+	*model
+	cut bool
+}
+
+func (t *table) reach() error {
+	if t.away || t.cut {
+		return errAway
+	}
+	return nil
+}
+
+func (t *table) Join(_ context.Context, self Self) (Place, error) {
+	if err := t.reach(); err != nil {
+		return Place{}, err
+	}
+	for _, e := range t.entries {
+		if e.Name == self.Name && e.Open() { // of this process, which could not close it
+			e.free()
+			e.State = Fenced
+		}
+	}
+	t.last++
+	place := Place{t.last, int64(t.last) * 7919}
+	t.entries[t.last] = &entry{Info: Info{Place: place, Self: self, State: Live}}
+	return place, nil
+}
+
+func (t *table) Beat(_ context.Context, p Place) (View, error) {
+	if err := t.reach(); err != nil {
+		return View{}, err
+	}
+	e := t.entry(p)
+	if e == nil {
+		return View{}, host.ErrFenced
+	}
+	e.Beats++
+	e.Connected, e.Beat = true, t.now
+	return t.view(), nil
+}
+
+func (t *table) Look(context.Context) (View, error) {
+	if err := t.reach(); err != nil {
+		return View{}, err
+	}
+	return t.view(), nil
+}
+
+func (t *table) Fence(_ context.Context, p Place, seen Info) (bool, error) {
+	if err := t.reach(); err != nil {
+		return false, err
+	}
+	if t.entry(p) == nil {
+		return false, host.ErrFenced
+	}
+	e := t.entry(seen.Place)
+	if e == nil || e.Beats != seen.Beats || e.Batch != seen.Batch {
+		return false, nil
+	}
+	e.free()
+	e.State = Fenced
+	return true, nil
+}
+
+func (t *table) Take(_ context.Context, p Place) (bool, error) {
+	if err := t.reach(); err != nil {
+		return false, err
+	}
+	if t.entry(p) == nil {
+		return false, host.ErrFenced
+	}
+	if e := t.entries[t.owner]; e != nil && e.Open() {
+		return false, nil
+	}
+	t.owner = p.Epoch
+	t.number++
+	return true, nil
+}
+
+func (t *table) Release(_ context.Context, p Place) error {
+	if err := t.reach(); err != nil {
+		return err
+	}
+	e := t.entry(p)
+	if e == nil {
+		return host.ErrFenced
+	}
+	if e.commit != nil && t.fault != noFence {
+		return errBusy
+	}
+	if t.owner == p.Epoch {
+		t.owner = 0
+		t.number++
+	}
+	return nil
+}
+
+func (t *table) Leaving(_ context.Context, p Place) error {
+	if err := t.reach(); err != nil {
+		return err
+	}
+	e := t.entry(p)
+	if e == nil {
+		return host.ErrFenced
+	}
+	e.State = Leaving
+	return nil
+}
+
+func (t *table) Leave(_ context.Context, p Place) error {
+	if err := t.reach(); err != nil {
+		return err
+	}
+	e := t.entry(p)
+	if e == nil {
+		return host.ErrFenced
+	}
+	if e.commit != nil && t.fault != noFence {
+		return errBusy
+	}
+	e.State = Left
+	return nil
+}
+
+// begin begins a commit: the fence, and then the check of the owner.
+func (m *model) begin(p Place, base int) (*commit, error) {
+	c := &commit{epoch: p.Epoch, base: base}
+	if m.fault != noFence {
+		e := m.entry(p)
+		if e == nil {
+			return nil, host.ErrFenced
+		}
+		if e.commit != nil {
+			return nil, errBusy
+		}
+		e.commit = c
+	}
+	if m.fault != noOwner && m.owner != p.Epoch {
+		m.entries[p.Epoch].commit = nil
+		return nil, host.ErrFenced
+	}
+	return c, nil
+}
+
+// end commits.
+func (m *model) end(c *commit) error {
+	if c.aborted {
+		return host.ErrFenced
+	}
+	e := m.entries[c.epoch]
+	e.commit = nil
+	e.Batch++
+	if c.base != m.version {
+		return fmt.Errorf("double owner: epoch %d writes version %d, and the store has %d", c.epoch, c.base+1, m.version)
+	}
+	m.version++
+	return nil
+}
+
+// process is a node of the simulation.
+type process struct {
+	table  *table
+	node   *Node
+	paused time.Time // until when
+	dead   bool
+	leaves bool
+	later  []later
+
+	term   *Term // of the host; nil: there is none
+	memory int   // version in the host's memory
+	write  *commit
+	sent   *commit // a commit that the connection carries although the host is gone
+	queued *queued // a batch that the store has not got yet, of a host that is gone
+	read   *reading
+}
+
+type queued struct {
+	place Place
+	base  int
+}
+
+// later is what happens to a process at a time.
+type later struct {
+	at time.Time
+	do func(now time.Time)
+}
+
+// reading is an answer from memory that is not given yet.
+type reading struct {
+	asked int // newest version of which a client knew when it asked
+	value int // -1: not read yet
+	lease bool
+}
+
+type world struct {
+	*model
+	rnd       *rand.Rand
+	processes []*process
+	lost      error
+	calm      bool // there are no more faults
+	made      int
+}
+
+// simulate runs one cluster, and returns what was wrong.
+func simulate(seed uint64, f fault) error {
+	w := &world{rnd: rand.New(rand.NewPCG(seed, 1))}
+	w.model = &model{fault: f, now: time.Unix(1e9, 0), entries: map[uint64]*entry{}}
+	for range 2 + w.rnd.IntN(3) {
+		w.join()
+	}
+	const tick = 20 * time.Millisecond
+	const calm, end = 60 * time.Second, 90 * time.Second // faults until calm
+	began := w.now
+	for ; w.now.Sub(began) < end && w.lost == nil; w.now = w.now.Add(tick) {
+		if w.now.Sub(began) < calm {
+			w.disturb()
+		} else {
+			w.calm, w.away = true, false
+		}
+		for _, p := range w.processes {
+			if w.now.Sub(began) >= calm {
+				p.table.cut, p.paused = false, time.Time{}
+			}
+			if !p.dead && !w.now.Before(p.paused) {
+				w.step(p)
+			}
+			w.carry(p)
+		}
+	}
+	if w.lost == nil && !w.serves() {
+		return errors.New("no node serves after the faults")
+	}
+	return w.lost
+}
+
+// serves reports whether a living node serves.
+func (w *world) serves() bool {
+	for _, p := range w.processes {
+		if !p.dead && p.term != nil && p.node.Lease(canceled) == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// canceled lets Lease answer at once.
+var canceled = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+func (w *world) chance(one int) bool { return w.rnd.IntN(one) == 0 }
+
+func (w *world) join() {
+	w.made++
+	p := &process{table: &table{model: w.model}}
+	p.node = New(Config{Table: p.table, Self: Self{Name: fmt.Sprint("n", w.made), Lease: 2 * time.Second}, Chance: w.rnd.Float64, Now: func() time.Time { return w.now }})
+	w.processes = append(w.processes, p)
+}
+
+// disturb brings faults about.
+func (w *world) disturb() {
+	p := w.processes[w.rnd.IntN(len(w.processes))]
+	living := 0
+	for _, q := range w.processes {
+		if !q.dead && !q.leaves {
+			living++
+		}
+	}
+	switch w.rnd.IntN(2000) {
+	case 0, 1, 2, 3, 4, 5, 6, 7:
+		most := 3 * time.Second
+		if w.chance(4) {
+			most = time.Minute
+		}
+		p.paused = w.now.Add(time.Duration(w.rnd.Int64N(int64(most))))
+	case 8, 9:
+		if living > 1 {
+			w.kill(p)
+		}
+	case 10, 11:
+		p.table.cut = !p.table.cut
+	case 12:
+		if len(w.processes) < 10 {
+			w.join()
+		}
+	case 13, 14:
+		if living > 1 {
+			p.leaves = true
+		}
+	case 15, 16: // the store restarts: all transactions and connections end
+		w.away = !w.away
+		for _, e := range w.entries {
+			e.free()
+			e.Connected = false
+		}
+	}
+}
+
+func (w *world) kill(p *process) {
+	p.dead = true
+	if w.chance(3) {
+		return // by power loss: the store does not notice the end of the connections
+	}
+	if e := w.entries[p.node.place.Epoch]; e != nil {
+		e.Connected = false
+		if w.chance(2) {
+			e.free()
+		}
+	}
+}
+
+// carry delivers what a connection has taken over from a host, which may be gone.
+func (w *world) carry(p *process) {
+	if p.sent != nil && !w.away && w.chance(5) {
+		_ = w.finish(w.end(p.sent))
+		p.sent = nil
+	}
+	if p.queued != nil && !w.away && w.chance(20) {
+		if c, err := w.begin(p.queued.place, p.queued.base); err == nil {
+			_ = w.finish(w.end(c))
+		}
+		p.queued = nil
+	}
+}
+
+// finish takes note of a broken promise.
+func (w *world) finish(err error) error {
+	if err != nil && !errors.Is(err, host.ErrFenced) && w.lost == nil {
+		w.lost = err
+	}
+	return err
+}
+
+// step runs a process for a moment.
+func (w *world) step(p *process) {
+	list := p.later
+	p.later = nil
+	for _, l := range list {
+		if l.at.After(w.now) {
+			p.later = append(p.later, l)
+		} else {
+			l.do(w.now)
+		}
+	}
+	for {
+		op, _ := p.node.Step(w.now)
+		if op == nil {
+			break
+		}
+		w.perform(p, op)
+	}
+	if p.leaves && p.node.phase == inside {
+		_ = p.node.Leaving(context.Background())
+	}
+	w.host(p)
+}
+
+// perform performs an operation: soon, late, or with an answer that is lost.
+func (w *world) perform(p *process, op *Op) {
+	there := time.Duration(w.rnd.IntN(30)) * time.Millisecond
+	back := time.Duration(w.rnd.IntN(30)) * time.Millisecond
+	if !w.calm && w.chance(20) {
+		there += time.Duration(w.rnd.Int64N(int64(op.Timeout)))
+	}
+	broken := !w.calm && w.chance(40)
+	p.later = append(p.later, later{w.now.Add(there), func(now time.Time) {
+		done := op.Do(context.Background())
+		if broken || there+back > op.Timeout {
+			// The effect is there, and the answer is not.
+			cut := p.table.cut
+			p.table.cut = true
+			done = op.Do(context.Background())
+			p.table.cut = cut
+			back = op.Timeout
+		}
+		p.later = append(p.later, later{now.Add(back), done})
+	}})
+}
+
+// host runs the host of a process for a moment.
+func (w *world) host(p *process) {
+	term := p.node.term
+	if p.term != nil {
+		select {
+		case <-p.term.Lost():
+			w.drop(p, false)
+		default:
+			if p.leaves && p.write == nil && w.chance(5) {
+				w.drop(p, true)
+			}
+		}
+	}
+	if p.term == nil && term != nil && !p.leaves && p.table.reach() == nil && w.chance(3) {
+		p.term, p.memory, term.handed = term, w.version, true
+		p.node.Serve(term)
+	}
+	if p.term == nil {
+		return
+	}
+	w.commit(p)
+	if p.term != nil {
+		w.answer(p)
+	}
+}
+
+// drop closes a host.
+func (w *world) drop(p *process, clean bool) {
+	p.node.Retire(p.term)
+	if clean {
+		_ = p.node.Release(context.Background(), p.term)
+	} else {
+		_ = p.node.Resign(context.Background(), p.term, 0)
+	}
+	p.term, p.write, p.read = nil, nil, nil
+}
+
+// commit writes a version.
+func (w *world) commit(p *process) {
+	switch {
+	case p.write != nil && w.chance(4):
+		if p.table.reach() != nil {
+			return
+		}
+		if w.finish(w.end(p.write)) != nil {
+			w.drop(p, false)
+			return
+		}
+		p.memory++
+		w.acked = max(w.acked, p.memory)
+		p.write = nil
+	case p.write != nil && !w.calm && w.chance(60):
+		// The connection breaks. What it has carried may arrive, and the host does not know.
+		p.sent, p.write = p.write, nil
+		w.drop(p, false)
+	case p.write == nil && w.chance(4) && p.table.reach() == nil:
+		if !w.calm && w.chance(30) {
+			// The store gets the batch late, and the host is closed in order meanwhile.
+			p.queued = &queued{p.term.Place, p.memory}
+			w.drop(p, true)
+			return
+		}
+		c, err := w.begin(p.term.Place, p.memory)
+		if err != nil {
+			w.drop(p, false)
+			return
+		}
+		p.write = c
+	}
+}
+
+// answer answers from memory.
+func (w *world) answer(p *process) {
+	if p.read == nil {
+		p.read = &reading{asked: w.acked, value: -1}
+		if w.fault == earlyLease {
+			p.read.lease = p.node.Lease(canceled) == nil
+		} else {
+			p.read.value = p.memory
+		}
+		return
+	}
+	r := p.read
+	if w.fault == earlyLease {
+		// The client asks while the lease is looked at, and the memory is read later.
+		r.value = p.memory
+	} else {
+		r.lease = p.node.Lease(canceled) == nil
+	}
+	p.read = nil
+	asked := r.asked
+	if w.fault == earlyLease {
+		asked = w.acked
+	}
+	if r.lease && r.value < asked && w.lost == nil {
+		w.lost = fmt.Errorf("an answer from memory has version %d, and a client knew %d before it asked", r.value, asked)
+	}
+}
+
+// A cluster never has two owners, never answers from an old memory, and always has an owner
+// again when faults cease.
+func TestSimulation(t *testing.T) {
+	for seed := range uint64(*seeds) {
+		if err := simulate(seed, noFault); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
+}
+
+// The simulation finds mistakes.
+func TestSimulationFindsFaults(t *testing.T) {
+	for f, tt := range map[fault]struct{ name, want string }{
+		noFence: {"no fence", "double owner"}, noOwner: {"no check of the owner", "double owner"}, earlyLease: {"lease before the read", "from memory"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for seed := range uint64(10_000) {
+				if err := simulate(seed, f); err != nil {
+					if !strings.Contains(err.Error(), tt.want) {
+						t.Fatalf("seed %d: %v, want %s", seed, err, tt.want)
+					}
+					t.Logf("seed %d: %v", seed, err)
+					return
+				}
+			}
+			t.Error("not found")
+		})
+	}
+}
