@@ -1,9 +1,11 @@
 package py_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -170,28 +172,69 @@ async def run():
 		`[["c","a","b"],[["a",1],["b",10],["c",20],["d",2592020],"timeout"],"d",[0,1,2],3]`)
 }
 
-// Every invocation starts from the same memory: nothing that a step changes is seen by
-// the next, and the same seed gives the same numbers.
+// Every invocation starts from the same memory: nothing that a step changes is seen by the
+// next. Chance is that of the invocation: the same seed gives the same numbers, another seed
+// gives others, whether the module was imported while describing or in the step, and whether
+// the author's code drew from it while describing. Hashes and the clock are the same.
 func TestPristine(t *testing.T) {
 	const script = `
-import random, uuid, builtins
+import random, secrets, time, uuid, builtins, gc, os
 def run():
     builtins.leak = getattr(builtins, "leak", 0) + 1
     weft.Event.leak = getattr(weft.Event, "leak", 0) + 1
-    return [helper.add(), builtins.leak, weft.Event.leak, random.random(), random.randint(1, 10**9), len(gc.get_objects()) > 0]
-import gc
+    helper.names.add(f"e{len(helper.names)}")
+    chance = [random.random(), random.randint(1, 10**9), random.choice(range(10**9)), random.Random().random(), random.SystemRandom().random(),
+              secrets.token_hex(8), secrets.randbelow(10**9), str(uuid.uuid4()), str(uuid.uuid1()), os.urandom(8).hex()]
+    same = [helper.add(), builtins.leak, weft.Event.leak, helper.drawn, helper.generator.random(), list(helper.names), hash("weft"), hash(1.5), id(helper),
+            time.time(), time.monotonic(), time.perf_counter(), len(gc.get_objects())]
+    return [same, chance]
 `
-	first, failed := evaluate(t, &calls{}, script, nil)
-	if failed != nil || !strings.HasPrefix(first, "[1,1,1,0.") {
-		t.Fatalf("%s %v", first, failed)
+	evaluate := func(seed byte) (same, chance []any) {
+		t.Helper()
+		rnd := byte(0)
+		c := &calls{answer: func(im abi.Import, req []byte) ([]byte, abi.Status) {
+			if im != abi.ImportRandom {
+				return abi.Null, abi.StatusOK
+			}
+			n, err := abi.DecodeValue(req)
+			if err != nil {
+				t.Error(err)
+			}
+			out := make([]byte, n.([]any)[0].(int64))
+			for i := range out {
+				rnd = rnd*5 + 3
+				out[i] = rnd + seed
+			}
+			answer, err := abi.EncodeValue(out)
+			if err != nil {
+				t.Error(err)
+			}
+			return answer, abi.StatusOK
+		}}
+		got, failed := evaluate(t, c, script, func(inv *host.Invocation) { inv.Seed = [32]byte{seed} })
+		var lists [2][]any
+		if err := json.Unmarshal([]byte(got), &lists); failed != nil || err != nil {
+			t.Fatalf("%s %v %v", got, failed, err)
+		}
+		return lists[0], lists[1]
+	}
+	same, chance := evaluate(1)
+	if got := fmt.Sprint(same[:3]); got != "[1 1 1]" {
+		t.Errorf("the first invocation has changed %s", got)
 	}
 	for range 20 {
-		if got, failed := evaluate(t, &calls{}, script, nil); failed != nil || got != first {
-			t.Fatalf("a later invocation gives %s %v, the first %s", got, failed, first)
+		if s, c := evaluate(1); !reflect.DeepEqual(s, same) || !reflect.DeepEqual(c, chance) {
+			t.Fatalf("a later invocation gives\n%v %v, the first\n%v %v", s, c, same, chance)
 		}
 	}
-	if other, _ := evaluate(t, &calls{}, script, func(inv *host.Invocation) { inv.Seed = [32]byte{9} }); other == first {
-		t.Error("another seed gives the same random numbers")
+	s, c := evaluate(9)
+	if !reflect.DeepEqual(s, same) {
+		t.Errorf("with another seed\n%v, want\n%v", s, same)
+	}
+	for i := range c {
+		if c[i] == chance[i] {
+			t.Errorf("number %d by chance is %v with another seed too", i, c[i])
+		}
 	}
 }
 

@@ -1,7 +1,6 @@
 """Models: classes whose annotations are their fields."""
 
 import copy
-import dataclasses
 import datetime
 import enum
 import types
@@ -356,8 +355,8 @@ def plain(v):
         return v.total_seconds()
     if isinstance(v, (datetime.datetime, datetime.date, datetime.time)):
         return v.isoformat()
-    if dataclasses.is_dataclass(v) and not isinstance(v, type):
-        return {**(getattr(v, _REST, {}) if _types.whole else {}), **{f.name: getattr(v, f.name) for f in dataclasses.fields(v)}}
+    if hasattr(type(v), "__dataclass_fields__"):
+        return {**(getattr(v, _REST, {}) if _types.whole else {}), **{f.name: getattr(v, f.name) for f in _types.dataclass_fields(v)}}
     t = type(v)
     if t.__module__ in ("uuid", "decimal", "pathlib", "fractions", "ipaddress"):
         return str(v)

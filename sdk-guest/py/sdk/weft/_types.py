@@ -1,6 +1,5 @@
 """Types of Python as converters of values and as JSON Schema."""
 
-import dataclasses
 import datetime
 import enum
 import re
@@ -202,6 +201,11 @@ def _enum(t):
     return convert
 
 
+def dataclass_fields(t):
+    import dataclasses  # the program has imported it, as it has a dataclass
+    return dataclasses.fields(t)
+
+
 def _dataclass(t):
     plan = None
 
@@ -213,7 +217,7 @@ def _dataclass(t):
             raise wrong(path, "a " + t.__name__, v)
         if plan is None:
             hints = typing.get_type_hints(t, include_extras=True)
-            plan = {f.name: converter(hints[f.name]) for f in dataclasses.fields(t) if f.init}
+            plan = {f.name: converter(hints[f.name]) for f in dataclass_fields(t) if f.init}
         try:
             made = t(**{k: plan[k](x, f"{path}.{k}") if plan[k] else x for k, x in v.items() if k in plan})
         except TypeError as e:
@@ -296,7 +300,7 @@ def converter(t):
         return _mapping(make if make is not dict and not args and make().__class__ is make else dict, *([converter(a) for a in args] if len(args) == 2 else (None, None)))
     if issubclass(base, enum.Enum):
         return _enum(base)
-    if dataclasses.is_dataclass(base):
+    if hasattr(base, "__dataclass_fields__"):
         return _dataclass(base)
     if base is object or getattr(base, "_is_protocol", False):
         return None
@@ -349,7 +353,7 @@ def schema(t):
         return {"type": "object", "additionalProperties": schema(args[1])} if len(args) == 2 else {"type": "object"}
     if issubclass(base, enum.Enum):
         return _choice([m.value for m in base])
-    if dataclasses.is_dataclass(base):
+    if hasattr(base, "__dataclass_fields__"):
         return of_dataclass(base)
     if base.__name__ in ("UUID", "Decimal", "Path") and base.__module__ in ("uuid", "decimal", "pathlib"):
         return {"type": "string"}
@@ -388,11 +392,12 @@ def typed_dict(t):
 def of_dataclass(t):
     hints = typing.get_type_hints(t, include_extras=True)
     properties, required = {}, []
-    for f in dataclasses.fields(t):
+    from dataclasses import MISSING as missing
+    for f in dataclass_fields(t):
         s = schema(hints[f.name])
-        if f.default is not dataclasses.MISSING:
+        if f.default is not missing:
             s = {**s, "default": default_wire(f.default, hints[f.name])}
-        elif f.default_factory is dataclasses.MISSING:
+        elif f.default_factory is missing:
             required.append(f.name)
         properties[f.name] = s
     return required_list(properties, required)
