@@ -143,7 +143,7 @@ type Target struct {
 	Info
 	// Here says that this node is the owner itself, and serves.
 	Here bool
-	// Gone is closed when the node is no longer the owner. Requests under way to it may
-	// never be answered.
-	Gone <-chan struct{}
+	// Tenure ends when the node is no longer the owner. Requests that were sent to the node
+	// may then never be answered.
+	Tenure context.Context
 }

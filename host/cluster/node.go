@@ -77,8 +77,14 @@ type Node struct {
 	term     *Term         // nil: the node does not own the sessions
 	serving  bool          // the host of term serves
 	changed  chan struct{} // closed, and replaced, when anything below mu has changed
-	gone     map[uint64]chan struct{}
+	tenures  map[uint64]tenure
 	stats    Stats
+}
+
+// tenure is the time in which a node is the owner.
+type tenure struct {
+	ctx context.Context
+	end context.CancelFunc
 }
 
 type phase int
@@ -105,7 +111,7 @@ func New(cfg Config) *Node {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Node{cfg: cfg, wake: make(chan struct{}, 1), changed: make(chan struct{}), gone: map[uint64]chan struct{}{}}
+	return &Node{cfg: cfg, wake: make(chan struct{}, 1), changed: make(chan struct{}), tenures: map[uint64]tenure{}}
 }
 
 // Join enters the node for the first time. Its error says why this process cannot be a node.
@@ -249,7 +255,7 @@ func (n *Node) beaten(place Place, sent, now time.Time, v View, err error) {
 // see takes in a view. mu is held.
 func (n *Node) see(v View) {
 	n.view = v
-	for epoch := range n.gone {
+	for epoch := range n.tenures {
 		if i := n.view.Node(epoch); n.view.Owner != epoch || i == nil || !i.Open() {
 			n.forget(epoch)
 		}
@@ -498,9 +504,9 @@ func (n *Node) Retire(t *Term) {
 
 // forget says that the owner has gone. mu is held.
 func (n *Node) forget(epoch uint64) {
-	if gone := n.gone[epoch]; gone != nil {
-		close(gone)
-		delete(n.gone, epoch)
+	if t, there := n.tenures[epoch]; there {
+		t.end()
+		delete(n.tenures, epoch)
 	}
 }
 
@@ -662,12 +668,12 @@ func (n *Node) target(not uint64) (t Target, found bool) {
 	if here && !n.serving || owner.Epoch == n.place.Epoch && !here {
 		return t, false
 	}
-	gone := n.gone[owner.Epoch]
-	if gone == nil {
-		gone = make(chan struct{})
-		n.gone[owner.Epoch] = gone
+	current, there := n.tenures[owner.Epoch]
+	if !there {
+		current.ctx, current.end = context.WithCancel(context.Background())
+		n.tenures[owner.Epoch] = current
 	}
-	return Target{Info: *owner, Here: here, Gone: gone}, true
+	return Target{Info: *owner, Here: here, Tenure: current.ctx}, true
 }
 
 // Known reports whether a key is that of an open entry.

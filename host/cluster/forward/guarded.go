@@ -15,7 +15,7 @@ type guarded struct {
 	http.ResponseWriter
 	r      *http.Request
 	nodes  Nodes
-	gone   <-chan struct{}
+	tenure context.Context
 	failed func() bool
 	// withhold keeps back an answer by which a host that is being closed ends a request, as
 	// the request is then sent to the next owner.
@@ -109,12 +109,7 @@ func (w *guarded) refuse(why *host.Error) {
 // isGone reports whether the host has failed or is being closed, or another node is the
 // owner.
 func (w *guarded) isGone() bool {
-	select {
-	case <-w.gone:
-		return true
-	default:
-		return w.failed()
-	}
+	return w.tenure.Err() != nil || w.failed()
 }
 
 // Write implements http.ResponseWriter.

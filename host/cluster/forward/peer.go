@@ -93,7 +93,7 @@ func (f *Forwarder) peer(target cluster.Target) *peer {
 	}
 	p := &peer{f.transport(target.Info)}
 	f.peers[target.Epoch] = p
-	context.AfterFunc(contextOf(target.Gone), func() {
+	context.AfterFunc(target.Tenure, func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		delete(f.peers, target.Epoch)
@@ -121,29 +121,6 @@ func (f *Forwarder) transport(node cluster.Info) *http.Transport {
 		},
 		ForceAttemptHTTP2: true, DisableCompression: true, IdleConnTimeout: idleConn, MaxIdleConnsPerHost: 2,
 		HTTP2: &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
-	}
-}
-
-// contextOf returns a context that ends when a channel is closed.
-func contextOf(done <-chan struct{}) context.Context {
-	return channelContext{context.Background(), done}
-}
-
-type channelContext struct {
-	context.Context
-	done <-chan struct{}
-}
-
-// Done implements context.Context.
-func (c channelContext) Done() <-chan struct{} { return c.done }
-
-// Err implements context.Context.
-func (c channelContext) Err() error {
-	select {
-	case <-c.done:
-		return context.Canceled
-	default:
-		return nil
 	}
 }
 
@@ -223,7 +200,7 @@ func (f *Forwarder) inner(w http.ResponseWriter, r *http.Request) {
 		moved(w)
 		return
 	}
-	g := &guarded{ResponseWriter: w, r: r, nodes: f.cfg.Nodes, gone: target.Gone, failed: f.cfg.Failed, inner: true}
+	g := &guarded{ResponseWriter: w, r: r, nodes: f.cfg.Nodes, tenure: target.Tenure, failed: f.cfg.Failed, inner: true}
 	f.serve(g, r)
 	switch g.outcome() {
 	case notDone:

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"mime"
 	"net/http"
 	"net/http/httptrace"
 	"strconv"
@@ -147,7 +148,7 @@ func (q *request) pause(target cluster.Target, wait time.Duration) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
-	case <-target.Gone:
+	case <-target.Tenure.Done():
 	case <-timer.C:
 	case <-q.r.Context().Done():
 	}
@@ -164,7 +165,7 @@ func (q *request) local(target cluster.Target) outcome {
 			io.Closer
 		}{q.reader(), q.r.Body}
 	}
-	w := &guarded{ResponseWriter: q.w, r: r, nodes: q.f.cfg.Nodes, gone: target.Gone, failed: q.f.cfg.Failed, withhold: q.again && q.replayable(), repeated: q.tries > 1}
+	w := &guarded{ResponseWriter: q.w, r: r, nodes: q.f.cfg.Nodes, tenure: target.Tenure, failed: q.f.cfg.Failed, withhold: q.again && q.replayable(), repeated: q.tries > 1}
 	q.f.serve(w, r)
 	return w.outcome()
 }
@@ -173,7 +174,7 @@ func (q *request) local(target cluster.Target) outcome {
 func (q *request) remote(target cluster.Target) outcome {
 	ctx, cancel := context.WithCancelCause(q.r.Context())
 	defer cancel(nil)
-	defer context.AfterFunc(contextOf(target.Gone), func() { cancel(errGone) })()
+	defer context.AfterFunc(target.Tenure, func() { cancel(errGone) })()
 	defer context.AfterFunc(q.f.stopped, func() { cancel(errStopped) })()
 	var sent atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
@@ -235,8 +236,26 @@ func (q *request) outgoing(ctx context.Context, target cluster.Target) *http.Req
 	return out
 }
 
-// copy writes the answer of another node, and flushes what comes in parts.
+// isStream reports whether an answer comes in parts that the client waits for.
+func isStream(answer *http.Response) bool {
+	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+	return answer.ContentLength < 0 && (kind == "text/event-stream" || kind == "application/x-ndjson")
+}
+
+// copy writes the answer of another node. What is not a stream is first read, so that
+// nothing is written of an answer whose end does not come. The parts of a stream are flushed.
 func (q *request) copy(answer *http.Response) outcome {
+	parts := isStream(answer)
+	var first []byte
+	whole := false
+	if !parts {
+		var err error
+		first, err = io.ReadAll(io.LimitReader(answer.Body, readAnswer))
+		if err != nil {
+			return unknown
+		}
+		whole = len(first) < readAnswer
+	}
 	removeHopHeaders(answer.Header)
 	answer.Header.Del(headerMoved)
 	h := q.w.Header()
@@ -245,7 +264,13 @@ func (q *request) copy(answer *http.Response) outcome {
 	_ = rc.SetReadDeadline(time.Time{})
 	_ = rc.SetWriteDeadline(time.Now().Add(answerTimeout))
 	q.w.WriteHeader(answer.StatusCode)
-	parts := answer.ContentLength < 0
+	if _, err := q.w.Write(first); err != nil && len(first) > 0 {
+		return cut
+	}
+	if whole {
+		q.f.stats.forwarded.Add(1)
+		return answered
+	}
 	if parts {
 		_ = rc.Flush()
 	}
