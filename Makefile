@@ -100,7 +100,7 @@ fmt: need-go ## Format all Go files, and the Rust ones if there is a cargo
 
 .PHONY: bench
 bench: toolchain build ## Run the benchmarks (BENCH=Kernels: only those; BENCHFLAGS=-count=6 for benchstat)
-	@$(parallel) plugins-go plugins-tinygo plugins-rust
+	@$(parallel) plugins-go plugins-tinygo plugins-rust plugins-ts
 	@BENCH='$(BENCH)' .ci/bench $(BENCHFLAGS)
 
 .PHONY: crash

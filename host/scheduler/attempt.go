@@ -26,16 +26,16 @@ type attempt struct {
 
 	// Guarded by ss.mu.
 	running   bool
-	cancel    context.CancelFunc // of the run under way
+	cancel    context.CancelFunc // of the current run
 	abandoned bool               // nobody wants it: drop it when its guest is out
 	parked    bool               // waits for a write ticket
 	unparked  bool               // the ticket came free before the guest was out
 	resumed   bool               // what it waits for came before the guest was out
-	held      bool               // abandoned until its run, which is blocked, goes on
+	held      bool               // abandoned while its run is blocked
 	backoffs  int                // times in a row that the host could not run it
 	kept      uint64             // see deaths.CoreNote
 	goesOn    bool               // it is abandoned for now only
-	tok       *token             // of the run under way
+	tok       *token             // of the current run
 	counts    bool               // as one that is in memory, in the run's demand
 	history.Spending
 
@@ -50,13 +50,13 @@ type attempt struct {
 }
 
 // open begins an invocation's attempt: fresh, or with what is stored of it.
-// It wants a core since a time. Called with ss.mu held.
+// It wants a core since a time. The caller holds ss.mu.
 func (ss *session) open(inv uint64, stored *history.Record, since int64) {
 	view, ok := ss.eng.Invocation(inv)
 	if !ok {
 		return
 	}
-	// The guest is still on its way out of a wait that is over by now: at.end runs it again.
+	// The guest is still leaving a wait that is over by now: at.end runs it again.
 	if old := ss.attempts[inv]; old != nil && old.view.Attempt == view.Attempt {
 		old.resumed = true
 		return
@@ -65,8 +65,8 @@ func (ss *session) open(inv uint64, stored *history.Record, since int64) {
 	o := engine.AttemptOpen{Limits: view.Limits}
 	var record []engine.CallRecord
 	var unserved int64
-	// An attempt that began before keeps what it began with: its replay must see the same.
-	// An older server may have known fewer limits.
+	// An attempt that began earlier keeps its limits and clock, so that its replay sees the
+	// same. An older server may have had fewer limits.
 	if stored != nil && stored.Open != nil && stored.Attempt == view.Attempt {
 		o, record = *stored.Open, stored.Calls
 		o.Limits = o.Limits.Complete()
@@ -84,7 +84,7 @@ func (ss *session) open(inv uint64, stored *history.Record, since int64) {
 	ss.s.cores.ready(at)
 }
 
-// abandon ends an attempt that is no longer wanted. Called with ss.mu held.
+// abandon ends an attempt that is no longer wanted. The caller holds ss.mu.
 func (ss *session) abandon(inv uint64, held bool) {
 	at := ss.attempts[inv]
 	if at == nil {
@@ -95,8 +95,8 @@ func (ss *session) abandon(inv uint64, held bool) {
 	at.abandoned, at.held = true, held
 	at.leave()
 	_, at.goesOn = ss.eng.Invocation(inv)
-	// The end of a run under way settles the attempt. Of one that only waits for a core
-	// there is no run: its span ends here, if it has begun at all.
+	// The end of the current run settles the attempt. An attempt that only waits for a
+	// core has no run: its span ends here, if it has begun at all.
 	if at.cancel != nil {
 		at.cancel()
 	} else if at.replay && !held {
@@ -176,8 +176,8 @@ func (at *attempt) invocation(tok *token) (host.Invocation, error) {
 	return inv, err
 }
 
-// end settles what a run of the guest came to. An attempt that runs again keeps its pin of
-// the session; in the other cases the pin is given back.
+// end settles the end of a guest's run. An attempt that runs again keeps its pin of the
+// session; in the other cases the pin is given back.
 func (at *attempt) end(res host.InvocationResult, err error) {
 	ss, s := at.ss, at.ss.s
 	ss.mu.Lock()
@@ -200,7 +200,7 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 	switch {
 	case u.Stale:
 		// What an abandoned attempt has burnt since its last entry is billed now, as no
-		// entry follows. If the attempt goes on later it burns the same again: it is
+		// entry follows. If the attempt continues later it burns the same again, and is
 		// billed then.
 		if at.abandoned && !at.goesOn || ss.dead {
 			ss.settle(&at.Spending)
@@ -233,14 +233,14 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 			ss.mu.Unlock()
 			return
 		}
-		// The record alone is kept, from which the attempt goes on, and no pin: the session
+		// Only the record is kept, from which the attempt continues, and no pin: the session
 		// may leave memory.
 		unspent := ss.drop(at)
 		o := at.answers.Open()
 		ss.suspended[at.inv] = &history.Record{Attempt: at.view.Attempt, Open: &o, Calls: at.answers.Record(), Spending: at.Spending, Unserved: unspent}
 	case u.Parked:
 		s.count(&s.counters.Parks)
-		// Whoever gave the ticket up may have handed it on before the guest was out.
+		// The ticket may have been handed to this attempt before its guest was out.
 		if at.unparked {
 			at.unparked = false
 			s.cores.ready(at)
@@ -250,8 +250,8 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 		ss.mu.Unlock()
 		return
 	case u.Block != nil:
-		// Neither the step nor a retry of it is to blame: the run stands still, and its record
-		// stays, until somebody helps.
+		// This is not the step's fault, and a retry would not help: the run stops, and its
+		// record stays, until an operator resumes it.
 		ss.tickets.GiveUp(at)
 		_, _, err := ss.tick(engine.Block{RunID: at.view.RunID, Reason: *u.Block}, extras{})
 		if err != nil && !errors.Is(err, engine.ErrStale) {
@@ -274,7 +274,7 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 
 // classify says what an error that unwound the guest means.
 func (at *attempt) classify(err error) Unwound {
-	// The server stops: the attempt stays open in the journal, and goes on at the next start.
+	// The server stops: the attempt stays open in the journal, and continues at the next start.
 	if errors.Is(err, context.Canceled) {
 		return Unwound{Stale: true}
 	}
@@ -290,7 +290,7 @@ func (at *attempt) classify(err error) Unwound {
 }
 
 // finish ends the attempt with what its guest gave. An attempt of an atomic step may have
-// lost against others: then it must run again. Called with ss.mu held.
+// lost against others: then it must run again. The caller holds ss.mu.
 func (at *attempt) finish(res host.InvocationResult, fail *abi.Error) (lost bool) {
 	ss := at.ss
 	out := abi.StepOutput{Err: fail}
@@ -332,10 +332,9 @@ func (at *attempt) finish(res host.InvocationResult, fail *abi.Error) (lost bool
 	return false
 }
 
-// final is the failure of a guest as retry policies are to see it. A guest that
-// used up a limit would do so again: no policy has that tried, as with the
-// limits that host calls find broken. Traps, the time on a core and bad output
-// are left to the policy.
+// final returns the failure of a guest as retry policies see it. A guest that used up a
+// limit would do so again, so no policy retries it, as for the limits that host calls
+// enforce. Traps, the time on a core and bad output are left to the policy.
 func final(err *abi.Error) *abi.Error {
 	if err.Retryable != nil || err.Code != host.RunFuelExhausted && err.Code != host.RunLimitExceeded {
 		return err
@@ -346,7 +345,7 @@ func final(err *abi.Error) *abi.Error {
 }
 
 // drop forgets an attempt that is over, and gives the time without a core by which its
-// timeout has not moved. Called with ss.mu held.
+// timeout has not moved. The caller holds ss.mu.
 func (ss *session) drop(at *attempt) (unspent int64) {
 	if ss.attempts[at.inv] == at {
 		delete(ss.attempts, at.inv)

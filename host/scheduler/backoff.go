@@ -20,7 +20,7 @@ type backoff struct {
 	due time.Time
 }
 
-// backOff has an attempt tried again later. Called with the session's mu held.
+// backOff has an attempt tried again later. The caller holds the session's mu.
 func (c *cores) backOff(at *attempt, reason error) {
 	wait := min(firstBackoff<<min(at.backoffs, 10), mostBackoff)
 	at.backoffs++
@@ -33,7 +33,7 @@ func (c *cores) backOff(at *attempt, reason error) {
 }
 
 // backoffOver queues the attempts whose wait is over. One that nobody
-// wants any more is let go by its turn. Called with mu held.
+// wants any more is let go by its turn. The caller holds mu.
 func (c *cores) backoffOver(now time.Time) (work []func(), next time.Time) {
 	kept := c.backoff[:0]
 	for _, p := range c.backoff {

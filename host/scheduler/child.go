@@ -10,8 +10,8 @@ import (
 	"github.com/weftrun/weft/host/work"
 )
 
-// resolve finds out what the reducer has to know of a child that is to begin. Its
-// error is the guest's ([*abi.Error]), or one of the store.
+// resolve returns what the reducer needs to begin a child. The error is the guest's
+// ([*abi.Error]) or the store's.
 func (at *attempt) resolve(m *work.Meter, req engine.RunWorkflow) (*engine.StartRun, error) {
 	s, tenant := at.ss.s, at.ss.key.Tenant
 	if req.Session != "" {

@@ -12,8 +12,8 @@ import "github.com/weftrun/weft/host"
 //	prepared, or not: all that wait in coming are ready again
 
 // mostCodeWaits is how often in a row an attempt waits for its module's code. After
-// that it goes on with its token in hand: the code was dropped again each time, or
-// cannot be built, which the sandbox then says.
+// that it keeps its token: the code was dropped again each time, or cannot be built,
+// which the sandbox then reports.
 const mostCodeWaits = 3
 
 // codeKey names code that is being prepared.
@@ -25,13 +25,13 @@ type codeKey struct {
 // codeReady reports whether an attempt that has a token can begin its guest. If not,
 // the token is given back.
 func (c *cores) codeReady(at *attempt) bool {
-	// It goes on with its token in hand: the sandbox says what is wrong with the code.
+	// It keeps its token: the sandbox reports what is wrong with the code.
 	if at.waits >= mostCodeWaits {
 		at.waits = 0
 		return true
 	}
 	inv, err := at.code()
-	if err != nil || c.s.cfg.Sandbox.Ready(&inv) { // an error shows again where the guest is to begin
+	if err != nil || c.s.cfg.Sandbox.Ready(&inv) { // the sandbox returns the error again when the guest begins
 		at.waits = 0
 		return true
 	}
@@ -45,7 +45,7 @@ func (c *cores) codeReady(at *attempt) bool {
 	first := len(c.coming[key]) == 0
 	c.coming[key] = append(c.coming[key], at)
 	c.s.mu.Unlock()
-	// Whoever is first has the code prepared for all that wait for it.
+	// The first attempt that needs the code has it prepared for all.
 	if first {
 		c.s.workers.Do(func() { c.prepare(key, &inv) })
 	}

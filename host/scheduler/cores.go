@@ -27,12 +27,12 @@ func (c *cores) init(s *Scheduler) {
 	c.budgets.Init(s.cfg.Now, func(tenant string) float64 { return float64(s.cfg.Limits.TenantFuel(tenant)) })
 }
 
-// readyItem is an attempt that wants a token: to begin a run of its guest, or to go on with
-// one that gave the token up. A rehearsal has no attempt.
+// readyItem is an attempt that wants a token: to begin a run of its guest, or to resume one
+// that gave the token up. A rehearsal has no attempt.
 type readyItem = fair.Item[*attempt]
 
-// ready puts an attempt into its tenant's queue, unless it is to be durable first, or to
-// run apart. Called with the session's mu held.
+// ready puts an attempt into its tenant's queue, unless it must be durable first, or run
+// alone. The caller holds the session's mu.
 func (c *cores) ready(at *attempt) {
 	c.s.mu.Lock()
 	if !c.s.suspicion.keepFirst(at) {
@@ -42,22 +42,21 @@ func (c *cores) ready(at *attempt) {
 	c.s.signal()
 }
 
-// enqueue puts an attempt into its tenant's queue, unless it is to run apart. Called with
-// mu held.
+// enqueue puts an attempt into its tenant's queue, unless it must run alone. The caller holds
+// mu.
 func (c *cores) enqueue(it readyItem) {
 	if trials := c.s.suspicion.trials; trials == nil || !trials.Keeps(it.Of.suspectKey(), it) {
 		c.push(it)
 	}
 }
 
-// push puts an attempt into its tenant's queue, at its place by now. Called with mu held.
+// push puts an attempt into its tenant's queue, at its place by now. The caller holds mu.
 func (c *cores) push(it readyItem) {
 	it.Place = it.Of.place(it.Place.First)
 	c.queue.Push(it.Of.ss.key.Tenant, it)
 }
 
-// item returns an attempt that wants a token from now on. Called with the session's mu
-// held.
+// item returns an attempt that wants a token from now on. The caller holds the session's mu.
 func (c *cores) item(at *attempt) readyItem {
 	it := readyItem{Of: at, Place: fair.Place{First: at.ss.tickets.Holds(at)}}
 	if c.s.cfg.Observer != nil {
@@ -66,8 +65,8 @@ func (c *cores) item(at *attempt) readyItem {
 	return it
 }
 
-// place is where an attempt stands among the others of its tenant; first: it holds a write
-// ticket. Called with Scheduler.mu held.
+// place returns the place of an attempt among the others of its tenant; first: it holds a
+// write ticket. The caller holds Scheduler.mu.
 func (at *attempt) place(first bool) fair.Place {
 	p := fair.Place{Class: fair.Going, First: first}
 	w := at.work
@@ -105,7 +104,7 @@ func (c *cores) grant(now time.Time) (work []func(), next time.Time) {
 		}
 		it.Of.serve(serviceCore, s.now())
 		if it.Resume != nil {
-			close(it.Resume) // the guest goes on where it gave its token up
+			close(it.Resume) // the guest resumes where it gave its token up
 			continue
 		}
 		if !it.Since.IsZero() {
@@ -121,7 +120,7 @@ func (c *cores) grant(now time.Time) (work []func(), next time.Time) {
 }
 
 // resumeOnly lets guests that gave up their token run to their end while the
-// scheduler stops, whatever their tenant's budget. Called with mu held.
+// scheduler stops, whatever their tenant's budget. The caller holds mu.
 func (c *cores) resumeOnly() {
 	c.admitHeld(c.s.cfg.Now())
 	for {
@@ -139,7 +138,7 @@ func (c *cores) resumeOnly() {
 
 // charge books units that a tenant's guest burnt, and cost on its clock beside
 // them, where so many of the units are already. A tenant that is over its budget is held.
-// Called with mu held.
+// The caller holds mu.
 func (c *cores) charge(tenant string, units, cost, already uint64) {
 	c.queue.Charge(tenant, units+cost-already)
 	if c.budgets.Spend(tenant, units) && !c.s.life.stopping && !c.queue.Held(tenant) {
@@ -149,9 +148,9 @@ func (c *cores) charge(tenant string, units, cost, already uint64) {
 	}
 }
 
-// admitHeld lets held tenants go on whose budget has come in, all of them while the
-// scheduler stops, and says when the next one's will have: zero if none is
-// held. Called with mu held.
+// admitHeld admits the held tenants whose budget suffices again, or all of them while the
+// scheduler stops. next is when the next tenant's budget suffices; zero if none is held. The
+// caller holds mu.
 func (c *cores) admitHeld(now time.Time) (work []func(), next time.Time) {
 	for tenant := range c.queue.HeldTenants() {
 		wait := c.budgets.Missing(tenant, now)

@@ -34,8 +34,8 @@ func (s *Scheduler) AskStart(ctx context.Context, ask host.StartAsk) (release fu
 		return release, nil
 	}
 	s.mu.Unlock()
-	// A repeat of a start that was accepted adds no run, and is answered however much
-	// there is to do.
+	// A repeat of a start that was accepted adds no run, and is answered however busy
+	// the server is.
 	if ask.Once.Key != "" {
 		switch known, err := s.keys.Known(ctx, ask.Tenant, ask.Once); {
 		case err != nil:
@@ -51,8 +51,8 @@ func (s *Scheduler) AskStart(ctx context.Context, ask host.StartAsk) (release fu
 		Message: "The server has too much to do (" + no.Why + "): the request had no effect"}
 }
 
-// letPass counts a start that was admitted until its run counts itself, or it comes to
-// nothing: release may be called more than once, on any goroutine. Called with mu held.
+// letPass counts a start that was admitted until its run counts itself, or the start
+// fails: release may be called more than once, on any goroutine. The caller holds mu.
 func (s *Scheduler) letPass(v *admission.Version, bytes int64) (release func()) {
 	s.starts.Pass(v, bytes)
 	done := false
@@ -75,7 +75,7 @@ func (s *Scheduler) Waits() (idle, busiest time.Duration) {
 	return s.starts.Waits()
 }
 
-// demands counts an attempt that is in memory from now on. Called with mu held.
+// demands counts an attempt that is in memory from now on. The caller holds mu.
 func (ss *session) demands(at *attempt) {
 	s := ss.s
 	w := ss.needs[at.view.RunID]
@@ -97,7 +97,7 @@ func (ss *session) demands(at *attempt) {
 	s.starts.Demand.Opened(w)
 }
 
-// undemand counts an attempt that is over, or to be dropped. Called with mu held.
+// undemand counts an attempt that is over, or to be dropped. The caller holds mu.
 func (ss *session) undemand(at *attempt) {
 	if !at.counts {
 		return
@@ -108,7 +108,7 @@ func (ss *session) undemand(at *attempt) {
 	ss.s.mu.Unlock()
 }
 
-// met takes a run out of the demand that has ended. Called with mu held.
+// met takes a run out of the demand that has ended. The caller holds mu.
 func (ss *session) met(runID string, status host.Status) {
 	w := ss.needs[runID]
 	if w == nil {

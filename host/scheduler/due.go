@@ -11,7 +11,7 @@ import (
 )
 
 // Sessions that have something to do by themselves, and are not in memory, are named by the
-// store: their timers are due, or they had attempts open when the server before ended. After
+// store: their timers are due, or they had attempts open when the previous server ended. After
 // a long time down there may be any number of them. So they are admitted in the order of
 // their times, and no more than Config.DueAtOnce at a time. The next one is admitted when one
 // is through: it has nothing to do at this time, and all of it is durable. It leaves memory
@@ -60,8 +60,8 @@ type dues struct {
 	firing       bool              // timers
 }
 
-// work lets go of those that are through and takes up others; next is when to look
-// again, zero: when something happens. Called with mu held.
+// work forgets the sessions that are finished and loads others; next is when to look
+// again, zero: when something happens. The caller holds mu.
 func (d *dues) work(now time.Time) (work []func(), next time.Time) {
 	d.letGo(now)
 	// The timers of those that load now must fire before the timers of the next ones.
@@ -101,7 +101,7 @@ func (d *dues) trickle() time.Duration {
 	return dueTrickle
 }
 
-// letGo forgets the sessions that were admitted and are through. Called with mu held.
+// letGo forgets the sessions that were admitted and are through. The caller holds mu.
 func (d *dues) letGo(now time.Time) {
 	if len(d.admitted) == 0 || d.firing {
 		return
@@ -131,7 +131,7 @@ func (d *dues) letGo(now time.Time) {
 }
 
 // fireWork fires the timers that are due, one after the other in the order of their
-// times; next is when the next one will be. Called with mu held.
+// times; next is when the next one will be. The caller holds mu.
 func (d *dues) fireWork(now time.Time) (work []func(), next time.Time) {
 	if d.firing {
 		return nil, time.Time{}
@@ -167,8 +167,8 @@ func (d *dues) fireWork(now time.Time) (work []func(), next time.Time) {
 	}}, next
 }
 
-// note notes that an unloaded session has something to do at a time. Called
-// with mu held.
+// note notes that an unloaded session has something to do at a time. The caller
+// holds mu.
 func (d *dues) note(at int64) {
 	if at != host.WakeNever && (d.next == host.WakeNever || at < d.next) {
 		d.next = at
@@ -244,7 +244,7 @@ func (d *dues) fire(key host.SessionKey) {
 	})
 }
 
-// fireDue ticks every timer that is due. Called with mu held.
+// fireDue ticks every timer that is due. The caller holds mu.
 func (ss *session) fireDue() {
 	for {
 		if ss.dead {

@@ -18,7 +18,7 @@ func (s *Scheduler) Cancel(ctx context.Context, tenant, id string, purge bool) (
 		return false, err
 	}
 	ss, run, err := s.active(ctx, tenant, id)
-	// A run that has ended can only be deleted. Its session need not have entries any more.
+	// A run that has ended can only be deleted. Its session may have no entries left.
 	if errors.Is(err, completed) {
 		if !purge {
 			return false, history.ErrNoHandler
@@ -128,7 +128,7 @@ func (ss *session) cancel(run host.Run, purge bool) (pos uint64, end chan ended,
 // errTell: the session has messages for others, which would be lost with it.
 var errTell = errors.New("the session has messages to deliver")
 
-// forget takes back a wait for a run's end. Called with mu held.
+// forget takes back a wait for a run's end. The caller holds mu.
 func (ss *session) forget(runID string, end chan ended) {
 	rest := slices.DeleteFunc(ss.ended[runID], func(other chan ended) bool { return other == end })
 	if len(rest) == 0 {
@@ -151,8 +151,8 @@ func cancelled(err error, purge bool) error {
 }
 
 // purge queues the deletion of a handler. A session that nothing else uses
-// leaves memory with it: whoever wants it next loads what the store has after
-// the deletion. Called with mu held.
+// leaves memory with it, and is loaded again from what the store has after the
+// deletion. The caller holds mu.
 func (ss *session) purge(run host.Run) uint64 {
 	s := ss.s
 	ss.lastPos = s.cfg.Journal.Append(s.cfg.Now(), host.JournalItem{

@@ -9,9 +9,9 @@ import (
 )
 
 // A session is deleted in steps of bounded work, each a batch that goes through the
-// journal's queue. From the first one on it is there for nobody, and it is due: so
-// whoever loads it, a request or, after a crash, the list of what is due, first goes
-// on deleting it to the end, and then has a new one of the name.
+// journal's queue. From the first step on no request finds it, and it is due: so
+// a load of it, by a request or, after a crash, by the list of what is due, first finishes
+// the deletion, and then has a new session of that name.
 //
 //	locked: no run is active -> first step queued, the session is dead
 //	load: its step is durable -> the store says ErrErasing -> another step -> ...
@@ -47,8 +47,8 @@ func (s *Scheduler) DeleteSession(ctx context.Context, tenant, id string) error 
 	return nil
 }
 
-// eraseLoaded loads a session and begins to delete it. One whose journal does not
-// fold goes without.
+// eraseLoaded loads a session and begins to delete it. A session whose journal does
+// not fold is deleted without being loaded.
 func (t *table) eraseLoaded(ctx context.Context, key host.SessionKey) error {
 	ss, err := t.acquire(ctx, key, false)
 	if err == nil {
@@ -60,7 +60,7 @@ func (t *table) eraseLoaded(ctx context.Context, key host.SessionKey) error {
 	if !errors.As(err, &journal) {
 		return err
 	}
-	// Nobody ends its runs any more: their places in the quota are given back here.
+	// No other code ends its runs now, so their places in the quota are given back here.
 	held, err := t.storedRuns(ctx, key)
 	if err != nil {
 		return host.Unavailable(err)
@@ -101,8 +101,8 @@ func (ss *session) erase() error {
 	return nil
 }
 
-// die takes a session out of memory whose deletion is queued: whoever wants it next
-// loads what the store has after that. Called with mu held.
+// die removes a session whose deletion is queued from memory. Its next load reads what
+// the store has after the deletion. The caller holds mu.
 func (ss *session) die() {
 	s := ss.s
 	ss.dead = true
@@ -126,8 +126,8 @@ func (ss *session) eraseMore(ctx context.Context) error {
 }
 
 // A session that is not in memory need not be loaded to delete old runs of it: the batch
-// waits in the queue before whatever may follow for the session, and whoever loads it
-// meanwhile waits for the batch (the barriers of purged sessions). The store keeps
+// is in the queue before anything that follows for the session, and a load meanwhile
+// waits for the batch (the barriers of purged sessions). The store keeps
 // back what must not go (see host.SessionBatch.Drop). Of a private session that is
 // in memory the latest runs are left to a later sweep: the session would go with
 // them while somebody is about to use it.
@@ -158,7 +158,7 @@ func (t *table) dropFrom(ctx context.Context, key host.SessionKey, runs []host.E
 	if ss.dead {
 		return 0
 	}
-	// A private session is called as its handler, and goes with the latest run of that.
+	// A private session has its handler's id, and is deleted with the handler's latest run.
 	_, _, private := ss.eng.HandlerRun(key.Session)
 	kept := ids[:0]
 	for _, r := range runs {

@@ -8,8 +8,8 @@ import (
 // forgetEvery is how often Forget looks whether a tenant's sessions can go.
 const forgetEvery = 10 * time.Millisecond
 
-// Forget lets go of all that is in memory of a tenant, so that its rows can be
-// deleted behind the journal's back. The tenant must have no runs any more, and
+// Forget removes a tenant from memory, so that its rows can be deleted without the
+// journal. The tenant must have no runs any more, and
 // nobody may use it. It waits until what was done in its sessions is durable and
 // over; ctx's error if that ends first.
 func (s *Scheduler) Forget(ctx context.Context, tenant string) error {
@@ -51,7 +51,7 @@ func (t *table) forgetTenant(tenant string) bool {
 			delete(t.barriers, key)
 		}
 	}
-	// What follows is needed as long as something of the tenant is under way.
+	// What follows is needed as long as the tenant has work in progress.
 	if !done {
 		return false
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/weftrun/weft/host/scheduler/history"
 )
 
-// Fork lets a run go on a second time from a position of its past; see host.Runs.
+// Fork continues a run a second time, from a position of its past; see host.Runs.
 func (s *Scheduler) Fork(ctx context.Context, tenant, id string, at uint64) (host.Fork, error) {
 	if err := s.taking(tenant); err != nil {
 		return host.Fork{}, err
@@ -58,7 +58,7 @@ func (s *Scheduler) forkOf(ctx context.Context, p *history.Past, runID string) (
 	}
 	begin := engine.Adopt{Snapshot: snapshot, Held: held.Of(runs, p.Key.Session)}
 	if size := len(snapshot) + history.SizeOfHeld(begin.Held); size > maxSnapshot {
-		return host.Fork{}, host.Errorf(host.CodeLimitExceeded, "The run with its state takes %d bytes, more than a fork may begin with (%d)", size, maxSnapshot)
+		return host.Fork{}, host.Errorf(host.CodeLimitExceeded, "The run with its state has %d bytes; a fork can begin with at most %d", size, maxSnapshot)
 	}
 	if err := s.cfg.Quotas.Ready(ctx, t.Key.Tenant); err != nil {
 		return host.Fork{}, err
@@ -82,7 +82,7 @@ func (s *Scheduler) forkOf(ctx context.Context, p *history.Past, runID string) (
 }
 
 // adopt begins the session by what was another, and gives the record of a run in it.
-// Called with mu held.
+// The caller holds mu.
 func (ss *session) adopt(t engine.Adopt, runID string, with extras) (host.Run, uint64, error) {
 	if runID != "" {
 		var err error

@@ -10,16 +10,15 @@ import (
 	"github.com/weftrun/weft/host/scheduler/history"
 )
 
-// A run leaves the server as what a fork of it would begin with (export.go), and comes back,
-// or comes to another server, as a fork of that: under new ids, with what remained of
-// its waits. A client may have changed what it brings, so nothing in it is believed
-// that others rely on: versions have to be the tenant's own, limits are the
-// server's, and the engine checks the rest.
+// An export is what a fork of the run would begin with (export.go). An import, on this
+// server or another, is a fork of that: it has new ids and the rest of the run's waits. A
+// client may have changed the export, so the server does not trust it: the versions must be
+// the tenant's own, the limits are the server's, and the engine checks the rest.
 
 // imported is a snapshot that a start has brought, ready to begin a session.
 type imported struct {
 	begin engine.Adopt
-	runID string // of the run that goes on; "": none does
+	runID string // of the run that continues; "" if none does
 }
 
 // read checks a snapshot that a start has brought, and makes of it what begins the
@@ -63,7 +62,7 @@ func explained(err error) string {
 	return err.Error()
 }
 
-// allowed gives the limits of a version that the tenant's runs may go on with: the
+// allowed returns the limits of a version that the tenant's runs may continue with: the
 // newest of its workflow. Others may be of other tenants, or gone.
 func (st *start) allowed(version string) (host.Limits, error) {
 	s, tenant := st.s, st.req.Tenant
@@ -89,7 +88,7 @@ func (st *start) importOf(ctx context.Context, p *history.Past, held []engine.He
 	}
 	by := history.HeldByRun{}
 	for _, h := range held {
-		// A record of no attempt that goes on is of no use.
+		// Only records of attempts that continue are of use.
 		view, ok := p.Engine.Invocation(h.Invocation)
 		if !ok || view.Attempt != h.Attempt {
 			continue
@@ -119,7 +118,7 @@ func (st *start) importOf(ctx context.Context, p *history.Past, held []engine.He
 	return out, nil
 }
 
-// fromSnapshot begins the run by a snapshot: the run in it goes on, or a new one starts
+// fromSnapshot begins the run by a snapshot: the run in it continues, or a new one starts
 // on its state.
 func (st *start) fromSnapshot(ctx context.Context) error {
 	s, req := st.s, st.req

@@ -10,7 +10,7 @@ import (
 // markEvery is how often the alive mark is written.
 const markEvery = 5 * time.Second
 
-// life is that of this server. Scheduler.mu guards it, but for down, which is set once.
+// life is the life of this server. Scheduler.mu guards all but down, which is set once.
 type life struct {
 	s         *Scheduler
 	down      *downtime.Log // times in which no server ran
@@ -21,7 +21,7 @@ type life struct {
 	abandoned bool  // nothing that guests do can become durable
 }
 
-// begin reads when the server before ended, and marks this one as running.
+// begin reads when the previous server ended, and records that this one runs.
 func (l *life) begin(ctx context.Context) (err error) {
 	var until int64
 	if after := l.s.cfg.After; after != nil { // its time is this process's own
@@ -65,7 +65,7 @@ func (s *Scheduler) Close(ctx context.Context) error {
 	return s.life.down.Close(ctx, s.now())
 }
 
-// work writes the alive mark now and then. Called with mu held.
+// work writes the alive mark now and then. The caller holds mu.
 func (l *life) work(now time.Time) (work []func(), next time.Time) {
 	if next = time.Unix(0, l.lastMark).Add(markEvery); next.After(now) {
 		return nil, next

@@ -25,7 +25,7 @@ func (ss *session) load(ctx context.Context, barrier uint64) {
 		return
 	}
 	eng, l, work, err := ss.foldAll(ctx)
-	// Somebody deletes the session: whoever wants it does the rest first, and has a new one.
+	// The session is being deleted: this load finishes the deletion, and gets a new session.
 	for errors.Is(err, host.ErrErasing) {
 		if err = ss.eraseMore(ctx); err == nil {
 			eng, l, work, err = ss.foldAll(ctx)
@@ -124,7 +124,7 @@ func (ss *session) adopted(eng *engine.Session, e *engine.Entry) {
 	ss.versions = eng.Versions()
 }
 
-// recover goes on with a session that was just folded: it accounts for the time in which
+// recover continues a session that was just folded: it accounts for the time in which
 // the server was down, opens the attempts that were open, and begins queued runs whose turn
 // has come. Nobody else uses the session yet.
 func (ss *session) recover(records map[uint64]*history.Record) {
@@ -156,16 +156,16 @@ func (ss *session) recover(records map[uint64]*history.Record) {
 	maps.DeleteFunc(records, func(inv uint64, _ *history.Record) bool { _, ok := ss.eng.Invocation(inv); return !ok })
 	ss.suspended = records
 	ss.takeTurns()
-	// Calls that are not known here were left open by the server before.
+	// Calls that are not known here were left open by the previous server.
 	for _, inv := range ss.eng.OutCalls() {
 		ss.callOut(inv, true)
 	}
 	s.dues.setTimer(ss.key, ss.eng.NextTimer())
 }
 
-// lostTo is how far the timeouts of a session move that was not served from its newest
-// entry to the boot. The doubt is to the run's benefit: if an attempt was open, nobody knows
-// how long it had no core, and none of the time counts.
+// lostTo returns how far timeouts move because the session was not served between its
+// newest entry and the boot. If an attempt was open, the server does not know how long it
+// had no core, and counts none of the time.
 func (ss *session) lostTo(boot int64) int64 {
 	last := ss.eng.Now()
 	if len(ss.eng.Open()) > 0 {

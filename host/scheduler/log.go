@@ -14,7 +14,7 @@ import (
 // logger writes the lines of the server's log.
 type logger struct{ *slog.Logger }
 
-// log writes a line about a session, before what is to be said whose it is.
+// log writes a line about a session. The names of the tenant and the session come first.
 func (ss *session) log(ctx context.Context, level slog.Level, message string, args ...any) {
 	ss.s.log.session(ctx, level, message, ss.key, args)
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/weftrun/weft/host/scheduler/mail"
 )
 
-// note makes a tick for which it is well if it comes too late. Called with mu
-// held.
+// note makes a tick for which it is well if it comes too late. The caller holds mu.
 func (ss *session) note(t engine.Tick) {
 	_, _, err := ss.tick(t, extras{})
 	if err != nil && !tooLate(err) {

@@ -13,7 +13,7 @@ import (
 
 // A run is moved to another version when three things are so, all at once: no step
 // of it is at work; what waits in it fits (see engine.Session.MayMigrate); and each
-// attempt that is to go on makes the calls of its record when it is played to the
+// attempt that continues makes the calls of its record when it is played to the
 // other version's module. The last is tried without the session's mutex, and holds
 // if no attempt of the run has done anything meanwhile.
 
@@ -25,7 +25,7 @@ type Rehearsal interface {
 	Departs(res host.InvocationResult, err error) (*host.Departure, error)
 }
 
-// migration is a request to move runs, and what came of it so far.
+// migration is a request to move runs, and its results so far.
 type migration struct {
 	s   *Scheduler
 	req *host.MigrateRequest
@@ -77,7 +77,7 @@ func (mg *migration) runs(ctx context.Context) ([]host.Run, error) {
 	return runs, err
 }
 
-// migrate looks at one run, moves it if that may be, and counts what came of it.
+// migrate looks at one run, moves it if possible, and counts the result.
 func (mg *migration) migrate(ctx context.Context, run *host.Run) error {
 	ss, err := mg.s.table.acquire(ctx, host.SessionKey{Tenant: run.Tenant, Session: run.SessionID}, false)
 	if host.CodeOf(err) == host.CodeNotFound {
@@ -134,8 +134,8 @@ func (mg *migration) migrate(ctx context.Context, run *host.Run) error {
 	}
 }
 
-// moveTo moves a run if the version is the newest still: it is not to go before the
-// journal needs it.
+// moveTo moves a run if the version is still the newest. Starting keeps the version from
+// being deleted before the journal refers to it.
 func (mg *migration) moveTo(ss *session, m *mover, run *host.Run) (pos uint64, moved bool, err error) {
 	defer mg.s.cfg.Modules.Starting()()
 	now, err := mg.s.cfg.Modules.Newest(run.Tenant, run.Workflow)
@@ -191,8 +191,8 @@ func (ss *session) movable(runID string, to *versions.Module) (*mover, error) {
 	return m, err
 }
 
-// move moves a run, if it is as it was when it was looked at. One that is blocked
-// goes on.
+// move moves a run, if it is as it was when it was looked at. A blocked run
+// continues.
 func (ss *session) move(m *mover, to *versions.Module) (pos uint64, moved bool, err error) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -215,7 +215,7 @@ func (ss *session) move(m *mover, to *versions.Module) (pos uint64, moved bool, 
 	if host.CodeOf(err) == host.CodeConflict {
 		return 0, false, nil // something has come that does not fit: the next look tells
 	}
-	// The version that blocked the run is gone: it goes on.
+	// The version that blocked the run is no longer used: the run continues.
 	if rec, ok := ss.eng.Record(m.run); err == nil && ok && rec.Blocked != nil {
 		ss.recall(m.run)
 		if _, pos, err = ss.tick(engine.Resume{RunID: m.run}, extras{}); err == nil {

@@ -26,17 +26,17 @@ type native struct {
 	tok    *token // nil: none yet
 }
 
-// native begins native work that may take limit units; its done is to be called.
-// No mutex may be held while the meter is spent on.
+// native begins native work of at most limit units. The caller must call done on the
+// result, and must hold no mutex while it spends on the meter.
 func (s *Scheduler) native(ctx context.Context, tenant string, limit uint64) *native {
 	n := &native{s: s, ctx: ctx, tenant: tenant}
 	n.Meter = work.New(limit, n.look)
 	return n
 }
 
-// Work begins native work of a request for others: what is spent on the meter is done in
-// its tenant's turn, on the tenant's clock, and ends with the context. done is to be called
-// at its end. No mutex may be held that requests of others wait for.
+// Work begins native work of a request for others: the work is done in its
+// tenant's turn, counts on the tenant's clock, and ends with the context. The caller calls
+// done at its end, and must hold no mutex that other requests wait for.
 func (s *Scheduler) Work(ctx context.Context, tenant string) (m *work.Meter, done func()) {
 	return s.bounded(ctx, tenant, 0)
 }

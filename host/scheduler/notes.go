@@ -38,7 +38,7 @@ type Notes interface {
 	Unnoted() uint64
 }
 
-// note is what is noted of a run of the attempt's guest. Called with ss.mu held.
+// note is what is noted of a run of the attempt's guest. The caller holds ss.mu.
 func (at *attempt) note() deaths.CoreNote {
 	return deaths.CoreNote{
 		Kind: deaths.CoreRun, Tenant: at.ss.key.Tenant, Session: at.ss.key.Session,

@@ -15,12 +15,12 @@ import (
 // The session's part of a call of a resource: its grant, its place in the queue, and its
 // answer. Package calls makes the call.
 //
-// A session that is loaded brings its open calls along. One that is not known here
-// was left open by the server before: it is made again or, in mode fail, answered
-// with an error, as nobody knows what came of it.
+// A session that is loaded adds its open calls. A call that is not known here was left
+// open by the previous server. It is made again or, in mode fail, answered with an error,
+// because its outcome is unknown.
 
 // callOut queues the call for which an invocation waits; found says that the
-// session was just loaded with it. Called with mu held.
+// session was just loaded with it. The caller holds mu.
 func (ss *session) callOut(inv uint64, found bool) {
 	s := ss.s
 	call, ok := ss.eng.OutCall(inv)
@@ -63,14 +63,14 @@ func (ss *session) callOut(inv uint64, found bool) {
 }
 
 // endedServer reports whether a run is blocked because the server ended while it ran:
-// its resource calls wait until it is resumed, as one of them may be why. Called with
-// mu held.
+// its resource calls wait until it is resumed, as one of them may be why. The caller holds
+// mu.
 func (ss *session) endedServer(runID string) bool {
 	rec, ok := ss.eng.Record(runID)
 	return ok && rec.Blocked != nil && rec.Blocked.Code == host.BlockedHostCrash
 }
 
-// callAgain queues the calls of a run that was blocked. Called with mu held.
+// callAgain queues the calls of a run that was blocked. The caller holds mu.
 func (ss *session) callAgain(runID string) {
 	for _, inv := range ss.eng.OutCalls() {
 		if call, ok := ss.eng.OutCall(inv); ok && call.RunID == runID {

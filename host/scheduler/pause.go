@@ -15,8 +15,8 @@ func (s *Scheduler) Pause(ctx context.Context, tenant, id string) (host.Run, err
 	})
 }
 
-// Resume lets a run that is paused or blocked go on; see host.Runs. The attempts of
-// a blocked one are replayed from their records.
+// Resume continues a run that is paused or blocked; see host.Runs. The attempts of a
+// blocked run are replayed from their records.
 func (s *Scheduler) Resume(ctx context.Context, tenant, id string) (host.Run, error) {
 	return s.steer(ctx, tenant, id, func(ss *session, runID string) (uint64, error) {
 		// The tick opens the attempts that were cut off, with these records.
@@ -32,7 +32,7 @@ func (s *Scheduler) Resume(ctx context.Context, tenant, id string) (host.Run, er
 }
 
 // steer makes a tick of a running run, and gives the run's record when that is
-// durable. do is called with the session's mu held.
+// durable. do is the caller holds the session's mu.
 func (s *Scheduler) steer(ctx context.Context, tenant, id string, do func(ss *session, runID string) (pos uint64, err error)) (host.Run, error) {
 	if err := s.accepting(); err != nil {
 		return host.Run{}, err
@@ -55,8 +55,7 @@ func (s *Scheduler) steer(ctx context.Context, tenant, id string, do func(ss *se
 	return rec, nil
 }
 
-// recall brings back the records of a blocked run's open attempts. Called with mu
-// held.
+// recall brings back the records of a blocked run's open attempts. The caller holds mu.
 func (ss *session) recall(runID string) {
 	for inv, o := range ss.ledger.Copies() {
 		if view, ok := ss.eng.Invocation(inv); ok && view.RunID == runID {

@@ -11,8 +11,8 @@ import (
 	"github.com/weftrun/weft/host/scheduler/quarantine"
 )
 
-// isolate puts a session into quarantine that does not fold, and gives the error of whoever
-// wants it.
+// isolate quarantines a session that does not fold, and returns the error for requests of
+// the session.
 func (t *table) isolate(key host.SessionKey, cause error) *host.Error {
 	t.s.mu.Lock()
 	err, news := t.quarantine.Isolate(key, cause, &history.Unfoldable{Cause: cause})
@@ -31,8 +31,8 @@ func (t *table) isolateLoad(key host.SessionKey) {
 	t.s.mu.Unlock()
 }
 
-// unread leaves a session alone that the store could not read, and gives the error of
-// whoever wants it.
+// unread quarantines a session that the store could not read, and returns the error for
+// requests of the session.
 func (t *table) unread(key host.SessionKey, cause error) *host.Error {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
@@ -69,9 +69,9 @@ func (t *table) retryAfter(key host.SessionKey, otherwise time.Duration) time.Ti
 }
 
 // purgeUnread queues the deletion of a handler of a session that cannot be loaded:
-// nobody has it in memory, and whoever wants it next waits for the deletion. It
-// returns the queue position; false if somebody is just trying to load it, or deletes
-// some of it. The handler's run, which nobody ends any more, gives its place back here.
+// it is not in memory, and its next load waits for the deletion. purgeUnread returns
+// the queue position; false if somebody is just trying to load it, or deletes
+// some of it. No other code ends the handler's run now, so its place is given back here.
 func (t *table) purgeUnread(run host.Run) (pos uint64, ok bool) {
 	key := host.SessionKey{Tenant: run.Tenant, Session: run.SessionID}
 	t.s.mu.Lock()
@@ -85,7 +85,7 @@ func (t *table) purgeUnread(run host.Run) (pos uint64, ok bool) {
 	})
 	t.barriers[key] = pos
 	_ = t.quarantine.Release(key)
-	// Nobody ends a run of it any more: its place in the quota is given back here.
+	// No other code ends a run of it now, so its place in the quota is given back here.
 	switch {
 	case run.Status.Final():
 	case waitsForTurn(&run):

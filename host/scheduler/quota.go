@@ -10,7 +10,7 @@ import (
 )
 
 // Quotas counts what tenants have and use, and refuses what would be more than they
-// may. Its errors are [*host.Error]s. But for Ready and Grow its methods are called
+// may. Its errors are [*host.Error]s. All methods except Ready and Grow are called
 // under mutexes: they must neither block nor call back.
 type Quotas interface {
 	// Ready is called before Begin, and asks the store if need be.
@@ -39,13 +39,13 @@ func (noQuotas) Spend(string, int64, usage.Spent)    {}
 // runs counts runs of a session that have begun and not ended, and that wait.
 type runs struct{ active, waiting int }
 
-// runs counts those of the session. Called with mu held.
+// runs counts those of the session. The caller holds mu.
 func (ss *session) runs() runs {
 	waiting := ss.eng.Waiting()
 	return runs{active: ss.eng.Active() - waiting, waiting: waiting}
 }
 
-// place takes the place of a run that the next tick begins. Called with mu held, as
+// place takes the place of a run that the next tick begins. The caller holds mu, as
 // is giveBack if that tick is refused.
 func (ss *session) place(waits bool) (places runs, err error) {
 	if err := ss.s.cfg.Quotas.Begin(ss.key.Tenant, waits); err != nil {
@@ -63,8 +63,8 @@ func (ss *session) giveBack(places runs) {
 	}
 }
 
-// countRuns tells what a tick has made of the session's runs, but for those whose
-// places were taken before. Called with mu held.
+// countRuns reports to the quota how a tick has changed the number of the session's runs,
+// without the places that were taken before. The caller holds mu.
 func (ss *session) countRuns(before, places runs) {
 	now := ss.runs()
 	active, waiting := now.active-before.active-places.active, now.waiting-before.waiting-places.waiting
@@ -74,7 +74,7 @@ func (ss *session) countRuns(before, places runs) {
 }
 
 // spend notes in an entry of the attempt what it has burnt, and gives what is billed with
-// the entry. Called with ss.mu held, before the entry is journaled.
+// the entry. The caller holds ss.mu, before the entry is journaled.
 func (at *attempt) spend(e *engine.Entry, now engine.Burnt) (fuel uint64) {
 	if said, ok := e.Spending(); !ok && now != (engine.Burnt{}) || ok && said != now {
 		e.Burnt = &now
@@ -82,7 +82,7 @@ func (at *attempt) spend(e *engine.Entry, now engine.Burnt) (fuel uint64) {
 	return at.Bill(now)
 }
 
-// burntNow is what the attempt has burnt at a host call that it is in.
+// burntNow returns the units that the attempt has burnt up to its current host call.
 func (at *attempt) burntNow() engine.Burnt {
 	if at.tok == nil {
 		return at.Burnt
@@ -90,8 +90,8 @@ func (at *attempt) burntNow() engine.Burnt {
 	return at.Burnt.With(at.tok.burnt)
 }
 
-// settle bills what an attempt has burnt that nobody goes on with. There is no entry
-// for it: it is written by itself. Called with mu held.
+// settle bills the units that an attempt has burnt and that no later entry of the attempt
+// will bill. The bill is written without an entry. The caller holds mu.
 func (ss *session) settle(p *history.Spending) {
 	fuel := p.Bill(p.Burnt)
 	if fuel == 0 {
@@ -102,20 +102,20 @@ func (ss *session) settle(p *history.Spending) {
 	ss.s.cfg.Journal.Append(ss.s.cfg.Now(), it)
 }
 
-// settleSuspended is settle for one that is suspended, if it does not go on.
+// settleSuspended does the same for a suspended attempt, unless it continues later.
 func (ss *session) settleSuspended(inv uint64) {
 	o := ss.suspended[inv]
 	if o == nil {
 		return
 	}
-	// If it goes on, another entry of it follows, and bills it.
+	// If it continues, a later entry bills it.
 	if _, goesOn := ss.eng.Invocation(inv); !goesOn {
 		ss.settle(&o.Spending)
 	}
 }
 
-// account tells what an item has used up and how large the state is with it. Called
-// with mu held.
+// account tells what an item has used up and how large the state is with it. The caller
+// holds mu.
 func (ss *session) account(it *host.JournalItem, e *engine.Entry, fuel uint64) {
 	it.Spent = usage.Spent{Runs: uint64(len(it.Started)), Fuel: fuel}
 	for i := range e.Logs {

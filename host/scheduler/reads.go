@@ -8,8 +8,8 @@ import (
 // readWindow is how long reads of the store are counted together, in nanoseconds.
 const readWindow = int64(10 * time.Second)
 
-// readCounts counts reads of sessions and of what resources keep, in the window that
-// goes on and the one before it.
+// readCounts counts reads of sessions and of what resources keep, in the current
+// window and the previous one.
 type readCounts struct {
 	mu      sync.Mutex // guards what follows
 	began   int64      // of the window
@@ -27,8 +27,8 @@ func (r *readCounts) note(now int64, failed bool) {
 	}
 }
 
-// turn begins another window when the one that goes on is over, or the clock has been
-// set back. Called with mu held.
+// turn begins a new window when the current one is over, or the clock was set back. The caller
+// holds mu.
 func (r *readCounts) turn(now int64) {
 	switch since := now - r.began; {
 	case since >= 0 && since < readWindow:

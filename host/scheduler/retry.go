@@ -12,7 +12,7 @@ import (
 	"github.com/weftrun/weft/host/scheduler/versions"
 )
 
-// Retry lets a run go on that has failed, or is blocked; see host.Runs.
+// Retry continues a run that has failed or is blocked; see host.Runs.
 func (s *Scheduler) Retry(ctx context.Context, tenant, id string, newest bool) (host.Fork, error) {
 	if err := s.taking(tenant); err != nil {
 		return host.Fork{}, err
@@ -21,7 +21,7 @@ func (s *Scheduler) Retry(ctx context.Context, tenant, id string, newest bool) (
 	switch {
 	case err != nil:
 		return host.Fork{}, err
-	// A blocked run has not ended: it goes on in place.
+	// A blocked run has not ended: it continues in place.
 	case run.Blocked != nil && !newest:
 		rec, err := beginAnew(ctx, s, tenant, id)
 		return host.Fork{Run: rec}, err
@@ -49,7 +49,7 @@ func (s *Scheduler) Retry(ctx context.Context, tenant, id string, newest bool) (
 	return out, err
 }
 
-// retry is a run that has failed, and is to go on as another run in its place.
+// retry is a failed run that continues as another run in its place.
 type retry struct {
 	s       *Scheduler
 	key     host.SessionKey
@@ -58,8 +58,8 @@ type retry struct {
 	newest  bool // with the version of new runs
 }
 
-// latest wants the failed run to be its handler's latest in the store, where no other
-// start is to take its handler meanwhile.
+// latest checks in the store that the failed run is the latest of its handler. The caller
+// has reserved the handler, so no other start takes it meanwhile.
 func (re *retry) latest(ctx context.Context) error {
 	failed := re.failed
 	h, err := re.s.cfg.Store.Handler(ctx, failed.Tenant, failed.HandlerID)
@@ -78,8 +78,8 @@ func notLatest(failed *host.Run) error {
 	return host.Errorf(host.CodeConflict, "Run '%s' is not the latest of handler '%s': only that can be retried", failed.RunID, failed.HandlerID)
 }
 
-// beginAnew lets a blocked run go on without the records of the attempts that were
-// cut off.
+// beginAnew continues a blocked run without the records of the attempts that were cut
+// off: they begin again.
 func beginAnew(ctx context.Context, s *Scheduler, tenant, id string) (host.Run, error) {
 	return s.steer(ctx, tenant, id, func(ss *session, runID string) (uint64, error) {
 		_, pos, err := ss.tick(engine.Resume{RunID: runID, Anew: true}, extras{})
@@ -87,7 +87,7 @@ func beginAnew(ctx context.Context, s *Scheduler, tenant, id string) (host.Run, 
 	})
 }
 
-// prepare makes what lets a run go on from just before it failed.
+// prepare makes the tick that continues the run from just before it failed.
 func (re *retry) prepare(ctx context.Context) (t engine.Rerun, anew []host.Renewed, err error) {
 	s, key, run, f, newest := re.s, re.key, re.failed, re.failure, re.newest
 	p, err := s.past.Before(ctx, key, f.At)
@@ -95,7 +95,7 @@ func (re *retry) prepare(ctx context.Context) (t engine.Rerun, anew []host.Renew
 		return t, nil, err
 	}
 	now, err := s.cfg.Modules.Newest(key.Tenant, run.Workflow)
-	// A run that keeps its version can go on though its workflow was deleted.
+	// A run that keeps its version can continue although its workflow was deleted.
 	if err != nil && (newest || host.CodeOf(err) != host.CodeNotFound) {
 		return t, nil, err
 	}
@@ -103,7 +103,7 @@ func (re *retry) prepare(ctx context.Context) (t engine.Rerun, anew []host.Renew
 	if newest {
 		version = now.Digest
 	}
-	// It goes on with what new runs get: grants and limits may have changed since it failed.
+	// It continues with what new runs get: grants and limits may have changed since it failed.
 	if err == nil {
 		if err := now.CheckResources(s.cfg.Resources, key.Tenant); err != nil {
 			return t, nil, err
@@ -115,7 +115,7 @@ func (re *retry) prepare(ctx context.Context) (t engine.Rerun, anew []host.Renew
 	}
 	// Before the rerun, which gives the run other ids.
 	held := p.HeldByRun()
-	// The attempts that go on must make the calls of their records with that version, too.
+	// The attempts that continue must make the calls of their records with that version, too.
 	// The step that failed begins anew, without a record.
 	if newest {
 		if err := re.rehearse(ctx, &now, history.Cast(p.Key, p.Engine, p.Ledger, run.RunID, f.Invocation)); err != nil {
@@ -141,12 +141,12 @@ func (re *retry) prepare(ctx context.Context) (t engine.Rerun, anew []host.Renew
 		}
 	}
 	if size := len(t.Snapshot) + history.SizeOfHeld(t.Held); size > maxSnapshot {
-		return t, nil, host.Errorf(host.CodeLimitExceeded, "The run takes %d bytes, more than one can go on with (%d)", size, maxSnapshot)
+		return t, nil, host.Errorf(host.CodeLimitExceeded, "The run has %d bytes; a retry can continue with at most %d", size, maxSnapshot)
 	}
 	return t, anew, nil
 }
 
-// rehearse refuses a version from which an attempt would depart.
+// rehearse refuses a version with which an attempt would depart from its record.
 func (re *retry) rehearse(ctx context.Context, m *versions.Module, parts []history.Part) error {
 	for i := range parts {
 		d, err := re.s.rehearse(ctx, m, &parts[i])
@@ -154,13 +154,13 @@ func (re *retry) rehearse(ctx context.Context, m *versions.Module, parts []histo
 			return err
 		}
 		if d != nil {
-			return host.Errorf(host.CodeConflict, "Step %s does not go on with the newest version: %s", d.Step, d.Message)
+			return host.Errorf(host.CodeConflict, "Step %s cannot continue with the newest version: %s", d.Step, d.Message)
 		}
 	}
 	return nil
 }
 
-// begin begins the run that goes on in the place of one that failed.
+// begin begins the run that continues in the place of the failed run.
 func (re *retry) begin(ctx context.Context, t engine.Rerun) (host.Fork, error) {
 	s, key, failed := re.s, re.key, re.failed
 	st, err := s.reserved.Take(ctx, &host.StartRequest{Tenant: key.Tenant, Workflow: failed.Workflow, HandlerID: failed.HandlerID, SessionID: key.Session})
@@ -195,7 +195,7 @@ func (re *retry) begin(ctx context.Context, t engine.Rerun) (host.Fork, error) {
 	return host.Fork{Run: run}, nil
 }
 
-// rerun is the tick of it. Called with mu held.
+// rerun is the tick of [retry.begin]. The caller holds mu.
 func (ss *session) rerun(failed *host.Run, t engine.Rerun) (host.Run, uint64, error) {
 	latest, active, _ := ss.eng.HandlerRun(failed.HandlerID)
 	switch {

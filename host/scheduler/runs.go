@@ -122,8 +122,8 @@ func (s *Scheduler) admitEvent(ctx context.Context, tenant, id string, ev abi.Ev
 	return d, pos, err
 }
 
-// send ticks an event into a running run, and gives what became of
-// it and the queue position.
+// send ticks an event into a running run, and returns what happened to the event and the
+// queue position.
 func (s *Scheduler) send(ctx context.Context, tenant, id string, ev abi.Event, step string, once *idempotency.Claim) (host.Delivery, uint64, error) {
 	if err := s.cfg.Quotas.Grow(ctx, tenant); err != nil {
 		return host.Delivery{}, 0, err

@@ -2,7 +2,7 @@
 // reducer, hands the entries to the journal, gives run tokens to attempts,
 // fairly between tenants, fires timers, and loads and evicts sessions.
 //
-// It must not know HTTP, SQL or Wasm: guests, the journal, the store,
+// It must not depend on HTTP, SQL or Wasm: guests, the journal, the store,
 // resources and the answers to host calls are interfaces that it declares.
 //
 // Everything that needs no session in memory has a package of its own below: fair (tokens,
@@ -207,23 +207,25 @@ type Config struct {
 	// by themselves, are taken up at a time: after a long time down timers are overdue in
 	// any number. Default 256.
 	DueAtOnce int
-	// AdmitAtOnce is how many starts and events of clients are under way to the disk
-	// at a time; others wait in line, in the fair order of their tenants. Default 64 a
+	// AdmitAtOnce is how many starts and events of clients wait for the disk at a time;
+	// others wait in line, in the fair order of their tenants. Default 64 a
 	// token, 128 at least.
 	AdmitAtOnce int
 	// AdmitLine and AdmitPatience are how many of a tenant wait in line at most, and
-	// for how long. Defaults 10,000 and 15 s: a client that sends many at once has them done, late.
+	// for how long. Defaults 10,000 and 15 s: if a client sends many at once, all are served,
+	// later.
 	AdmitLine     int
 	AdmitPatience time.Duration
-	// StartWait is how long a start that waits for its run's end may surely have to
-	// wait for its first core; beyond, it is refused. Default 15 s; below 0: any time.
+	// StartWait is how long a start that waits for its run's end may have to wait for its
+	// first core. A start that would certainly wait longer is refused. Default 15 s; below 0:
+	// any time.
 	StartWait time.Duration
 	// Memory gives the bytes of live objects and the process's memory limit, 0 if it
 	// has none. It is called every 100 ms at most. Default: there is no limit.
 	Memory func() (live, limit int64)
 	// Spare is called when the system has ended the process for its memory again and
-	// again, and when that is long ago: what is kept in memory only to be quick is to
-	// take half as much meanwhile. It must not block. Default: nothing does.
+	// again, and when that is long ago: caches in memory must
+	// shrink to half their size meanwhile. It must not block. Default: nothing does.
 	Spare func(on bool)
 	// SnapshotEntries and SnapshotBytes say after how many entries, or bytes of
 	// them, a session writes a snapshot, from which it is loaded: what a load folds
@@ -250,17 +252,17 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// Unwound says what is to become of an attempt whose guest was unwound.
+// Unwound says what happens to an attempt whose guest was unwound.
 type Unwound struct {
 	// Exactly one of these holds.
 	Again  bool // run it again at once: a commit lost
 	Parked bool // run it again when a write ticket is free
-	Stale  bool // nobody wants it any more
-	// Suspended: it goes on when what it waits for has come.
+	Stale  bool // its result is no longer needed
+	// Suspended: it continues when what it waits for has arrived.
 	Suspended bool
 	Later     bool       // run it again after a while: the host could not now
 	Fail      *abi.Error // the attempt failed
-	// Block: the run stands still until somebody helps.
+	// Block: the run stops until an operator resumes it.
 	Block *host.Blocked
 }
 
@@ -326,7 +328,7 @@ type Counters struct {
 	CodeWaits   uint64 // attempts that gave their token back, as their module's code was not in memory
 }
 
-// Load is what the scheduler has to do at a moment.
+// Load is the scheduler's work at a moment.
 type Load struct {
 	Sessions int // in memory
 	InLine   int // starts and events that wait until others are through
@@ -342,7 +344,7 @@ type Load struct {
 	Speed  float64
 }
 
-// Load tells what there is to do now.
+// Load returns the work that the scheduler has at the moment.
 func (s *Scheduler) Load() Load {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -434,8 +436,8 @@ func (s *Scheduler) Counters() Counters {
 	return c
 }
 
-// StartedAfter tells how the server before ended: 0 cleanly, or that is not known; 1 for
-// a reason that is not known; 2 for its memory; 3 by a crash.
+// StartedAfter returns how the previous server ended: 0 cleanly, or it is not known how; 1
+// killed for an unknown reason; 2 for its memory; 3 by a crash.
 func (s *Scheduler) StartedAfter() int {
 	return map[deaths.DeathClass]int{deaths.DeathUnknown: 1, deaths.DeathMemory: 2, deaths.DeathCrash: 3}[s.death]
 }
@@ -456,7 +458,7 @@ func (s *Scheduler) Busy() bool {
 }
 
 // now is the time, which is never before the boot, though the clock may be set back:
-// an entry from before the boot is of a server before (see session.recover).
+// an entry from before the boot is an earlier server's (see session.recover).
 func (s *Scheduler) now() int64 { return max(s.cfg.Now().UnixNano(), s.boot) }
 
 func (s *Scheduler) signal() {

@@ -41,7 +41,7 @@ type session struct {
 	lastPos   uint64                  // queue position of the newest entry
 	// stateBytes is the size of the state as the newest entry left it; 0: there is none.
 	stateBytes int64
-	dead       bool // purged: nothing may be appended any more
+	dead       bool // purged: nothing may be appended
 }
 
 // ended is how a run ended, and the queue position at which it did.

@@ -225,7 +225,7 @@ type simLog struct{ w *world }
 
 func (simLog) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelWarn }
 func (l simLog) Handle(_ context.Context, r slog.Record) error {
-	if !l.w.dead.Load() && r.Message != "the server before ended without a word" {
+	if !l.w.dead.Load() && r.Message != "the previous server crashed or was killed" {
 		text := r.Message
 		r.Attrs(func(a slog.Attr) bool { text += " " + a.String(); return true })
 		l.w.sim.failf("the server complains: %s", text)

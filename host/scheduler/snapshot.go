@@ -25,8 +25,8 @@ type tail struct {
 	last    int // bytes of that snapshot
 }
 
-// wrote counts an entry and, if it is time, writes a snapshot behind it. Called
-// with mu held.
+// wrote counts an entry and, if it is time, writes a snapshot behind it. The caller
+// holds mu.
 func (ss *session) wrote(e *engine.Entry) {
 	t, cfg := &ss.tail, &ss.s.cfg
 	if e.Snapshot != nil {

@@ -43,8 +43,8 @@ func (s *Scheduler) Reduced() string {
 		s.cores.queue.Size(), s.cores.queue.Size()+s.cores.spare.tokens, s.cores.spare.until.UTC().Format(time.RFC3339))
 }
 
-// end gives back what begin took, and says when to look again. Called
-// with mu held.
+// end gives back what begin took, and says when to look again. The caller
+// holds mu.
 func (p *spare) end(now time.Time) (work []func(), next time.Time) {
 	s := p.s
 	if p.until.IsZero() || now.Before(p.until) {

@@ -98,7 +98,7 @@ func (st *start) begin(ctx context.Context) (err error) {
 	if err := st.mod.CheckResources(s.cfg.Resources, req.Tenant); err != nil {
 		return err
 	}
-	// The event of a snapshot is looked at only if no run in it goes on.
+	// The event beside a snapshot is used only if no run in the snapshot continues.
 	if req.Snapshot == nil {
 		if req.Event, err = s.startEvent(ctx, req.Tenant, &st.mod, req.Event); err != nil {
 			return err
@@ -188,7 +188,7 @@ func (st *start) tick(ctx context.Context, ss *session) error {
 	return nil
 }
 
-// endOf gives what gets the end of a run; nil: nobody waits for it. Called with mu held.
+// endOf gives what gets the end of a run; nil: nobody waits for it. The caller holds mu.
 func (ss *session) endOf(runID string, wait bool) chan ended {
 	if !wait {
 		return nil
@@ -202,7 +202,7 @@ func (ss *session) endOf(runID string, wait bool) chan ended {
 // waits, when the run has ended.
 func (st *start) repeat(ctx context.Context, runID string) (host.Run, error) {
 	if st.req.Admitted != nil {
-		st.req.Admitted() // no run of it is to be counted
+		st.req.Admitted() // it adds no run
 	}
 	// Each round waits for the end of the run, or finds that the store does not have it yet.
 	for {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Step decides what is to be done at the given time. Each piece of work is to
-// be carried out, once, on a goroutine of its own; next is when to step again
+// Step decides what to do at the given time. The caller carries out each piece of work
+// once, on a goroutine of its own; next is when to step again
 // (zero: when [Scheduler.Wake] says so).
 func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
 	s.mu.Lock()
@@ -30,7 +30,7 @@ func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
 	return work, next
 }
 
-// duty is a part of what Step does. do is called with mu held, and gives the work that is
+// duty is a part of what Step does. do is the caller holds mu, and gives the work that is
 // to be done now, and when to look again; zero: when something happens.
 type duty struct {
 	do     func(now time.Time) (work []func(), next time.Time)
@@ -133,7 +133,7 @@ func (s *Scheduler) stop(grace time.Duration) error {
 			s.mu.Lock()
 			s.cores.resumeOnly()
 			s.mu.Unlock()
-		// What still runs stays open in the journal, and goes on at the next start.
+		// What still runs stays open in the journal, and continues at the next start.
 		case <-expired:
 			s.cancelRunning()
 			s.calls.Cancel()

@@ -27,7 +27,7 @@ import (
 // goneFor is how long after its start a server remembers suspects that were gone.
 const goneFor = 10 * time.Minute
 
-// suspicion is what is suspected to end the process, and what is done about it.
+// suspicion has the work that is suspected to end the process, and its trials.
 // Scheduler.mu guards it.
 //
 // While trials is not nil, only the session of the suspect that is tried may be loaded, and
@@ -52,7 +52,7 @@ func (u *suspicion) begin() {
 	}
 	s.cfg.Notes.Begin(deaths.Suspicion{Suspects: u.list.All(), MemoryDeaths: next.MemoryDeaths})
 	if u.trials == nil {
-		s.cfg.Notes.Phase(deaths.PhaseServing) // blames of before are no reason to go apart
+		s.cfg.Notes.Phase(deaths.PhaseServing) // earlier blames are no reason to run alone
 	}
 	s.cores.spare.begin(next.MemoryDeaths)
 	s.death = d.Class
@@ -73,18 +73,18 @@ func (u *suspicion) logDeath(d *deaths.Death, list []deaths.Suspect) {
 			blame++
 		}
 	}
-	u.s.cfg.Log.Warn("the server before ended without a word", "class", string(d.Class), "held_a_core", noted,
+	u.s.cfg.Log.Warn("the previous server crashed or was killed", "class", string(d.Class), "held_a_core", noted,
 		"suspects", u.list.Len(), "to_blame", blame)
 }
 
-// cameBack notes that work has come back to the host: nobody suspects it any more.
+// cameBack notes that work has come back to the host: it is no longer suspected.
 func (u *suspicion) cameBack(key deaths.CoreKey) {
 	u.s.mu.Lock()
 	defer u.s.mu.Unlock()
 	u.acquit(key)
 }
 
-// acquit forgets a suspect. Called with mu held.
+// acquit forgets a suspect. The caller holds mu.
 func (u *suspicion) acquit(key deaths.CoreKey) {
 	if !u.list.Acquit(key) {
 		return
@@ -95,7 +95,7 @@ func (u *suspicion) acquit(key deaths.CoreKey) {
 	}
 }
 
-// afterTrials waits until sessions may be loaded. Called with mu held, which it gives
+// afterTrials waits until sessions may be loaded. The caller holds mu, which it gives
 // up meanwhile.
 func (u *suspicion) afterTrials(ctx context.Context, key host.SessionKey) (err error) {
 	s := u.s
@@ -114,7 +114,7 @@ func (u *suspicion) afterTrials(ctx context.Context, key host.SessionKey) (err e
 	return err
 }
 
-// work goes on with the trials, if there are any. Called with mu held.
+// work continues the trials, if there are any. The caller holds mu.
 func (u *suspicion) work(now time.Time) (work []func(), next time.Time) {
 	if u.trials == nil {
 		return nil, time.Time{}
@@ -124,13 +124,13 @@ func (u *suspicion) work(now time.Time) (work []func(), next time.Time) {
 		u.trials = nil
 		u.s.cores.queue.Speed.Pause(false)
 		u.s.cfg.Notes.Phase(deaths.PhaseServing)
-		u.s.cfg.Log.Info("what held a core at the end before has run apart", "still_suspected", u.list.Len())
+		u.s.cfg.Log.Info("the suspects of the previous end have run alone", "still_suspected", u.list.Len())
 		u.s.signal()
 	}
 	return work, next
 }
 
-// trialHost is the scheduler as trials see it. Its methods are called with mu held.
+// trialHost is the scheduler as trials see it. Its methods are the caller holds mu.
 type trialHost struct{ *Scheduler }
 
 // Phase implements suspects.Host.
@@ -189,8 +189,8 @@ func (h trialHost) Load(key deaths.CoreKey) (work func()) {
 	}
 }
 
-// find loads the session of a suspect, and says whether the suspect is there still:
-// as an attempt or a call that is open. blame: its run was to be blocked, at pos.
+// find loads the session of a suspect, and reports whether the suspect still exists, as an
+// open attempt or call. blame: its run was blocked, by the entry at pos.
 func (u *suspicion) find(key deaths.CoreKey) (blame, there bool, pos uint64) {
 	s := u.s
 	var sus deaths.Suspect
@@ -217,7 +217,7 @@ func (u *suspicion) find(key deaths.CoreKey) (blame, there bool, pos uint64) {
 		call, open := ss.eng.OutCall(key.Invocation)
 		there = open && call.Attempt == key.Attempt
 	}
-	// A suspect that is to blame does not run again: its run is blocked.
+	// A blamed suspect does not run again: its run is blocked.
 	if there = there && ok; there && sus.Blamed {
 		blame = true
 		_, pos, err = ss.tick(engine.Block{RunID: view.RunID, Reason: suspects.Reason(&sus, view.Step, s.death)}, extras{})
@@ -242,8 +242,8 @@ type unkeptItem struct {
 	pos uint64
 }
 
-// waitsForJournal reports whether work of a step is to begin only when it is durable.
-// Called with mu held.
+// waitsForJournal reports whether work of a step must be durable before it begins.
+// The caller holds mu.
 func (u *suspicion) waitsForJournal(kind deaths.CoreKind, version, step string) bool {
 	if u.list.Quiet() {
 		return false
@@ -252,8 +252,8 @@ func (u *suspicion) waitsForJournal(kind deaths.CoreKind, version, step string) 
 	return u.list.WasGone(like) && u.s.now()-u.s.boot < goneFor.Nanoseconds() || u.list.WasBlamed(like)
 }
 
-// keepFirst holds an attempt back that is to begin when it is durable. Called with the
-// session's mu and mu held.
+// keepFirst holds an attempt back that must be durable before it begins. The caller holds
+// the session's mu and mu.
 func (u *suspicion) keepFirst(at *attempt) bool {
 	if !u.waitsForJournal(deaths.CoreRun, at.view.Version, at.view.Step) || at.ss.lastPos <= u.s.cfg.Journal.Durable() {
 		return false
@@ -262,7 +262,7 @@ func (u *suspicion) keepFirst(at *attempt) bool {
 	return true
 }
 
-// letKept lets those attempts go on that are durable by now. Called with mu held.
+// letKept queues the attempts that are durable by now. The caller holds mu.
 func (u *suspicion) letKept(time.Time) (work []func(), next time.Time) {
 	if len(u.unkept) == 0 {
 		return nil, time.Time{}
@@ -278,7 +278,7 @@ func (u *suspicion) letKept(time.Time) (work []func(), next time.Time) {
 	return nil, time.Time{}
 }
 
-// awaitsJournal reports whether a suspect's attempt is held back. Called with mu held.
+// awaitsJournal reports whether a suspect's attempt is held back. The caller holds mu.
 func (u *suspicion) awaitsJournal(key deaths.CoreKey) bool {
 	return slices.ContainsFunc(u.unkept, func(w unkeptItem) bool { return w.it.Of.suspectKey() == key })
 }

@@ -17,13 +17,13 @@ import (
 //
 // A session enters by acquire or begin, and stays while somebody has it pinned, or entries
 // of it are not durable. One without pins is in idle, and leaves by evict. A session that
-// is deleted leaves at once; whoever loads it again waits for its barrier.
+// is deleted leaves at once; its next load waits for its barrier.
 type table struct {
 	s          *Scheduler
 	sessions   map[host.SessionKey]*session
 	barriers   map[host.SessionKey]uint64 // purged: positions to wait for before loading
 	idle       []idleSession              // the longest idle first
-	owing      []*session                 // that are to leave memory: see settleCounts
+	owing      []*session                 // that will leave memory: see settleCounts
 	quarantine quarantine.List            // sessions that do not fold, or could not be read
 }
 
@@ -121,7 +121,7 @@ func (ss *session) release() {
 	if ss.pins > 0 {
 		return
 	}
-	// While the session loads, the release of whoever loads it looks again.
+	// While the session loads, the release by its loader checks this again.
 	select {
 	case <-ss.loaded:
 	default:
@@ -144,7 +144,7 @@ func (ss *session) release() {
 // deletion is durable are forgotten.
 const maxBarriers = 1024
 
-// evict forgets sessions that have had nothing to do for long enough. Called with mu held.
+// evict forgets sessions that have had nothing to do for long enough. The caller holds mu.
 func (t *table) evict(now time.Time) (work []func(), next time.Time) {
 	durable := t.s.cfg.Journal.Durable()
 	for n := len(t.idle); n > 0; n-- { // the longest idle is first, and looked at once
@@ -185,8 +185,8 @@ func (t *table) evict(now time.Time) (work []func(), next time.Time) {
 	return nil, next
 }
 
-// forget takes a session out of memory that has no pins and is durable. Called with
-// mu held.
+// forget takes a session out of memory that has no pins and is durable. The caller holds
+// mu.
 func (t *table) forget(ss *session) {
 	delete(t.sessions, ss.key)
 	for _, w := range ss.needs {
@@ -231,7 +231,7 @@ func (t *table) ensure(key host.SessionKey, complaint string, use func(*session)
 }
 
 // settleCounts has the counts of a session written that could leave memory; false: there are
-// none. Called with mu held.
+// none. The caller holds mu.
 func (t *table) settleCounts(ss *session) bool {
 	if !ss.owes() {
 		return false
@@ -241,7 +241,7 @@ func (t *table) settleCounts(ss *session) bool {
 	return true
 }
 
-// settleWork is the work of settleCounts. Called with mu held.
+// settleWork is the work of settleCounts. The caller holds mu.
 func (t *table) settleWork(time.Time) (work []func(), next time.Time) {
 	for _, ss := range t.owing {
 		work = append(work, ss.settleUnserved)

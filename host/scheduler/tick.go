@@ -21,7 +21,7 @@ type extras struct {
 }
 
 // tick reduces a tick, journals its entry and carries out the commands. It
-// returns the entry's queue position. Called with mu held.
+// returns the entry's queue position. The caller holds mu.
 func (ss *session) tick(t engine.Tick, with extras) (engine.Result, uint64, error) {
 	if ss.dead {
 		return engine.Result{}, 0, errDead
@@ -51,7 +51,7 @@ func (ss *session) tick(t engine.Tick, with extras) (engine.Result, uint64, erro
 	// Readers need no mutex: they see what is in the queue already.
 	ss.state.Store(ss.eng.State())
 	// A run that was begun by takeTurns and ends at once must not begin the next one here:
-	// takeTurns goes on by itself, or the stack would grow with the queue.
+	// takeTurns begins the next one by itself. Otherwise the stack would grow with the queue.
 	if over := ss.carryOut(res.Commands); over && res.Entry.Kind != engine.EntryBegin {
 		ss.takeTurns()
 	}
@@ -59,7 +59,7 @@ func (ss *session) tick(t engine.Tick, with extras) (engine.Result, uint64, erro
 	return res, pos, nil
 }
 
-// worked puts work that a tick did by itself on the tenant's clock. Called with mu held.
+// worked puts work that a tick did by itself on the tenant's clock. The caller holds mu.
 func (ss *session) worked(own uint64) {
 	if own == 0 {
 		return
@@ -141,8 +141,8 @@ func (ss *session) observe(it *host.JournalItem) {
 	}
 }
 
-// carryOut does what a tick's commands want, and says whether a run ended. Called
-// with mu held.
+// carryOut does what a tick's commands want, and says whether a run ended. The caller
+// holds mu.
 func (ss *session) carryOut(cmds []engine.Command) (over bool) {
 	var changed map[string]host.Run
 	for _, c := range cmds {
@@ -194,8 +194,8 @@ func (ss *session) carryOut(cmds []engine.Command) (over bool) {
 	return over
 }
 
-// takeTurns begins the queued runs of the session whose turn has come. Called with
-// mu held.
+// takeTurns begins the queued runs of the session whose turn has come. The caller holds
+// mu.
 func (ss *session) takeTurns() {
 	for !ss.dead && ss.eng.TurnDue() {
 		if _, _, err := ss.tick(engine.BeginRun{}, extras{}); err != nil {

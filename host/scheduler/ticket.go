@@ -26,7 +26,7 @@ func (l live) Begin(p state.Path, want bool) (*state.Node, bool, error) {
 	return n, ok, nil
 }
 
-// End gives back the ticket of an edit that came to nothing.
+// End gives back the ticket of an edit that failed.
 func (l live) End() {
 	ss := l.at.ss
 	ss.mu.Lock()
@@ -35,7 +35,7 @@ func (l live) End() {
 }
 
 // mustPark puts an attempt in the queue of a ticket that covers one of the paths,
-// if another holds it. Called with mu held.
+// if another holds it. The caller holds mu.
 func (ss *session) mustPark(at *attempt, paths []state.Path) bool {
 	return ss.tickets.Queue(at, paths)
 }

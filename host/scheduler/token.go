@@ -19,7 +19,7 @@ type token struct {
 	s      *Scheduler
 	at     *attempt // nil: it is of a rehearsal
 	tenant string
-	due    uint64 // what is to be burnt before it is booked
+	due    uint64 // units to burn before they are booked
 	long   bool   // the guest has computed for more than a turn; the queue knows
 
 	burnt uint64 // units of this run, booked or not
@@ -27,7 +27,7 @@ type token struct {
 	calls uint64 // host calls of this run
 	note  deaths.CoreNote
 	slot  int    // of the note; below 0: there is none
-	cost  uint64 // likewise: what the host does
+	cost  uint64 // the same for work of the host
 	ahead uint64 // on the clock already, of units that are still to come
 
 	measures bool          // the core's time is read since began
@@ -101,7 +101,7 @@ func (t *token) Checkpoint(units uint64) error {
 	return nil
 }
 
-// alone reports whether the token is of the suspect that runs alone. Called with mu held.
+// alone reports whether the token is of the suspect that runs alone. The caller holds mu.
 func (t *token) alone() bool {
 	trials := t.s.suspicion.trials
 	return trials != nil && t.at != nil && trials.Runs(t.at.suspectKey())
@@ -172,7 +172,7 @@ func (t *token) acquire() {
 	<-granted
 }
 
-// book charges the tenant. Called with mu held.
+// book charges the tenant. The caller holds mu.
 func (t *token) book() {
 	again := min(t.ahead, t.units) // Work has put these on the clock
 	t.ahead -= again

@@ -33,7 +33,7 @@ type Tracer interface {
 }
 
 // traceOf is the trace of the request that asks for a run; with was, the run that
-// the new one goes on from.
+// the new one continues.
 func (s *Scheduler) traceOf(ctx context.Context, was *host.Run) *host.Trace {
 	if s.cfg.Tracer == nil {
 		return nil
@@ -50,7 +50,7 @@ func (s *Scheduler) traceOf(ctx context.Context, was *host.Run) *host.Trace {
 	return &t
 }
 
-// traced is what the spans of a run's parts need of it. Called with mu held.
+// traced is what the spans of a run's parts need of it. The caller holds mu.
 func (ss *session) traced(runID string) traced.Run {
 	run, ok := ss.eng.Record(runID)
 	if !ok { // it has ended some time ago
@@ -59,8 +59,8 @@ func (ss *session) traced(runID string) traced.Run {
 	return traced.Of(&run)
 }
 
-// trace notes what the span of an attempt that is being opened is to tell, if there
-// are spans. Called with the session's mu held.
+// trace notes what the span of an attempt will say, if there are spans. The attempt is
+// being opened. The caller holds the session's mu.
 func (at *attempt) trace(o *engine.AttemptOpen) {
 	if at.ss.s.cfg.Tracer == nil {
 		return
@@ -70,8 +70,7 @@ func (at *attempt) trace(o *engine.AttemptOpen) {
 	}
 }
 
-// tell makes the span of an attempt that has ended. Called with the session's mu
-// held.
+// tell makes the span of an attempt that has ended. The caller holds the session's mu.
 func (at *attempt) tell(fuel uint64, fail *abi.Error, abandoned bool) {
 	if at.traced == nil {
 		return
@@ -83,7 +82,7 @@ func (at *attempt) tell(fuel uint64, fail *abi.Error, abandoned bool) {
 }
 
 // tellSuspended makes the span of an attempt that was waiting when it was given up.
-// Called with mu held.
+// The caller holds mu.
 func (ss *session) tellSuspended(c engine.Abandon) {
 	o := ss.suspended[c.Invocation]
 	if ss.s.cfg.Tracer == nil || c.Held || o == nil || o.Open == nil || ss.attempts[c.Invocation] != nil {
@@ -95,8 +94,8 @@ func (ss *session) tellSuspended(c engine.Abandon) {
 	})
 }
 
-// tracedCall is a call that is about to be made; nil: there are no spans. Called with
-// mu held.
+// tracedCall is a call that is about to be made; nil: there are no spans. The caller holds
+// mu.
 func (ss *session) tracedCall(call *engine.OutCall) *traced.Call {
 	if ss.s.cfg.Tracer == nil {
 		return nil
@@ -107,7 +106,7 @@ func (ss *session) tracedCall(call *engine.OutCall) *traced.Call {
 	}
 }
 
-// tracePost makes the span of an event that a run was given. Called with mu held.
+// tracePost makes the span of an event that a run was given. The caller holds mu.
 func (ss *session) tracePost(ctx context.Context, runID, typ string) {
 	if ss.s.cfg.Tracer == nil {
 		return

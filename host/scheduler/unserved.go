@@ -47,11 +47,11 @@ const (
 	serviceNone service = iota // it has not begun
 	serviceOpen                // it wants a core
 	serviceCore                // it has one
-	serviceOver                // it wants none any more
+	serviceOver                // it no longer wants one
 )
 
 // serve notes whether the attempt has a core. Nobody has enlisted that of a rehearsal.
-// Called with Scheduler.mu held.
+// The caller holds Scheduler.mu.
 func (at *attempt) serve(to service, now int64) {
 	if at == nil || at.ofRun == nil || at.service == serviceOver || at.service == to {
 		return
@@ -70,8 +70,8 @@ func (at *attempt) serve(to service, now int64) {
 	at.ofRun.change(open, served, now)
 }
 
-// enlist pins the session for an attempt, which wants a core since a time. Called with
-// ss.mu held.
+// enlist pins the session for an attempt, which wants a core since a time. The caller holds
+// ss.mu.
 func (ss *session) enlist(at *attempt, before, since int64) {
 	s := ss.s
 	s.mu.Lock()
@@ -86,8 +86,8 @@ func (ss *session) enlist(at *attempt, before, since int64) {
 	at.serve(serviceOpen, since)
 }
 
-// leave notes that an attempt wants no core any more, and gives what its own timeout
-// has not been moved by. Called with ss.mu held.
+// leave notes that an attempt no longer wants a core, and returns the time by which its
+// own timeout has not moved. The caller holds ss.mu.
 func (at *attempt) leave() (unspent int64) {
 	s := at.ss.s
 	s.mu.Lock()
@@ -96,7 +96,7 @@ func (at *attempt) leave() (unspent int64) {
 	return at.own.sum
 }
 
-// unspent gives what a timeout is to move by, once. Called with ss.mu held.
+// unspent returns by how much a timeout must move, once. The caller holds ss.mu.
 func (ss *session) unspent(t engine.Timeout) int64 {
 	// A step that waits or sleeps has no attempt in memory: what it had saved up is in its
 	// record.
@@ -119,8 +119,8 @@ func (ss *session) unspent(t engine.Timeout) int64 {
 	return 0
 }
 
-// extend moves a timeout by the time without a core; false: there was none. Called
-// with ss.mu held.
+// extend moves a timeout by the time without a core; false: there was none. The caller
+// holds ss.mu.
 func (ss *session) extend(t engine.Timeout) bool {
 	// Less is not worth an entry, and the timeout would hardly be another.
 	by := ss.unspent(t)
@@ -134,8 +134,8 @@ func (ss *session) extend(t engine.Timeout) bool {
 	return true
 }
 
-// owes reports whether the session, which leaves memory, has counts that no entry
-// tells of. Called with Scheduler.mu held, while nobody has the session pinned.
+// owes reports whether a session that leaves memory has counts that no entry has. The caller
+// holds Scheduler.mu, while nobody has the session pinned.
 func (ss *session) owes() bool {
 	for _, of := range ss.unserved {
 		if of.sum >= leastUnserved {

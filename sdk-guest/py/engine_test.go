@@ -61,6 +61,19 @@ def add():
     global count
     count += 1
     return count
+
+
+import random, secrets, uuid
+from typing import Literal, Optional
+import weft
+
+drawn = [random.random(), random.Random().random(), str(uuid.uuid4()), secrets.token_hex(8)]
+generator = random.Random(1)
+names = {"a", "b", "c", "d"}
+
+class Node(weft.BaseModel):
+    left: Optional["Node"] = None
+    kind: Literal["a", "b"] | None = None
 `
 
 // library holds the plugins of all tests: they share one sandbox.

@@ -136,7 +136,7 @@ var languageNotes = []string{
 	"modules of 0.1 MB",
 	"TypeScript; needs weft alone; modules of 1.1 MB",
 	"JavaScript; needs weft alone; modules of 1.1 MB",
-	"Python, as LlamaIndex Workflows; needs weft alone; modules of 10 MB",
+	"Python, as LlamaIndex Workflows; needs weft alone; modules of 8 MB",
 }
 
 // askProject asks for name, language and template. The questions go to out, which the

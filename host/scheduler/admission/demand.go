@@ -51,7 +51,7 @@ type tenant struct {
 	own      estimate
 	versions map[string]*Version
 	promised promises
-	gone     bool // forgotten: what comes late counts no more
+	gone     bool // forgotten: what comes late no longer counts
 }
 
 // Version is that of one version of a workflow.
@@ -78,7 +78,7 @@ type Run struct {
 	open  int   // attempts in memory: none if the run waits for something outside
 	units int64 // that it adds to the demand beside v.fresh
 	fresh bool  // it is counted in v.fresh
-	over  bool  // it has ended, or its session is in memory no more
+	over  bool  // it has ended, or its session is no longer in memory
 }
 
 // Init begins with no demand.
@@ -168,7 +168,7 @@ func (d *Demand) Opened(w *Run) {
 	d.update(w)
 }
 
-// Closed counts an attempt that is in memory no more.
+// Closed counts an attempt that is no longer in memory.
 func (d *Demand) Closed(w *Run) {
 	w.open--
 	d.update(w)
@@ -239,7 +239,7 @@ func (d *Demand) Ended(w *Run) {
 	d.all.add(took)
 }
 
-// Gone takes a run out that is in memory no more.
+// Gone removes a run that is no longer in memory.
 func (d *Demand) Gone(w *Run) {
 	if w.over {
 		return

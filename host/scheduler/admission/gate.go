@@ -1,7 +1,7 @@
 // Package admission decides which requests of clients may begin, and when: a gate before
 // the journal's queue, and an estimate of how long a new run waits for a core.
 //
-// It must not know sessions, runs or how a request is carried out. Its types have no mutex:
+// It must not depend on sessions, runs or how a request is carried out. Its types have no mutex:
 // the caller holds its lock, or gives it where a method waits.
 package admission
 
@@ -17,10 +17,10 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// A start or an event of a client passes the gate, and is under way until its
-// entry is durable: the journal's queue is first in, first out for all tenants, so
-// that whoever gets there first decides for how long the others wait. As long as few
-// are under way, nobody waits here. When there are as many as a commit takes in a
+// A start or an event of a client passes the gate, and is in progress until its entry is
+// durable. The journal's queue is first in, first out for all tenants, so the request that
+// gets there first decides how long the others wait. As long as few requests are in
+// progress, none waits here. When there are as many as a commit takes in a
 // few milliseconds, others wait in a line of their tenant, and whenever one is
 // through, the next one is of the tenant that is behind by the clock of the run
 // tokens: that of the units which its guests burn, and a flat rate for each that
@@ -28,9 +28,9 @@ import (
 // passed over until the disk has caught up.
 //
 // A tenant has three quarters of the places at most, and its line is bounded in
-// length and time: beyond them a client is told to come back, and nothing was done.
+// length and time: beyond them a request is refused, and the client tries again later.
 //
-//	enter: a place and nobody waits?  go on  :  wait in line
+//	enter: a place and nobody waits?  continue  :  wait in line
 //	leave: refused?  the place is free  :  it is when the position is durable
 
 // Defaults of a [GateConfig].
@@ -63,9 +63,9 @@ type Journal interface {
 
 // GateConfig says what a gate lets through. All fields must be set.
 type GateConfig struct {
-	Places   int           // under way to the disk at a time
+	Places   int           // requests whose entries are not durable, at a time
 	Line     int           // requests of a tenant that wait at most
-	Patience time.Duration // for which a request waits at most
+	Patience time.Duration // the longest wait of a request
 	Clocks   Clocks
 	Journal  Journal
 	// Lock guards the gate, the clocks, and what else the caller keeps under it.
@@ -101,7 +101,7 @@ type entrant struct {
 	entered bool
 }
 
-// The errors of a request for which there is no room, and of a request that waits or comes
+// The errors of a request that has no room, and of a request that waits or comes
 // when the server stops.
 var (
 	ErrTooMany = &host.Error{Code: host.CodeOverloaded, RetryAfter: time.Second,
@@ -117,7 +117,7 @@ func (g *Gate) Init(cfg GateConfig) {
 // Waiting is the number of requests that wait. The caller holds the lock.
 func (g *Gate) Waiting() int { return g.waiting }
 
-// Left names what the gate holds when nothing is under way, for tests; "": nothing. The
+// Left names what the gate holds when no request is in progress, for tests; "": nothing. The
 // caller holds the lock.
 func (g *Gate) Left() string {
 	g.settle(g.cfg.Journal.Durable())
@@ -157,7 +157,7 @@ func (g *Gate) settle(durable uint64) {
 // CodeUnavailable or ctx's.
 func (g *Gate) Enter(ctx context.Context, tenant string) error {
 	g.cfg.Lock.Lock()
-	// Whoever comes while others wait must not pass them.
+	// A request must not pass others that already wait.
 	if g.waiting == 0 && g.room(tenant) && !g.cfg.Journal.OverSoftLimit(tenant) {
 		g.take(tenant)
 		g.cfg.Lock.Unlock()
@@ -169,7 +169,7 @@ func (g *Gate) Enter(ctx context.Context, tenant string) error {
 		return ErrTooMany
 	}
 	e := g.enqueue(tenant)
-	// Those who wait may wait for their own tenants' places: this request may go on.
+	// The others may wait for places of their own tenants. Then this request continues.
 	g.Admit()
 	g.cfg.Lock.Unlock()
 	return g.wait(ctx, tenant, e)

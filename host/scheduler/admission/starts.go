@@ -10,21 +10,21 @@ import (
 	"github.com/weftrun/weft/host/limit"
 )
 
-// A start of a client is admitted by what it would have to wait for, before its body is
-// read: what is accepted is to end in time, and who would surely wait for too long is
-// told so at once, and when to come back. Children, messages, timers, answers of
+// The server decides whether to admit a client's start before it reads the body. An
+// accepted run must end in time, so a start that would certainly wait too long is refused
+// at once, with the time to try again. Children, messages, timers, answers of
 // resources, events, cancels and repeats of a start that was accepted are never asked.
 //
 //	heap nearly full?  refuse  :  too many that never had a core?  refuse
 //	the tenant's wait for a core > what the start allows?  refuse  :  admit
 //
-// The wait of a tenant is what has to be done before a new run of it gets a core: its
+// The wait of a tenant is the work that precedes the first core of a new run of it: its
 // own demand, and of every other tenant as much as that at most, since cores are shared
 // equally; by what all cores get done in a second. So a tenant that has nothing queued
 // does not wait for what another has.
 //
 // Who is refused for its wait is given a time at which there will be room. The work of
-// those who were told to come back earlier counts for that time, or all of them would
+// clients that were refused earlier and will try again counts for that time, or all of them would
 // come back at once.
 
 // Bounds of admission.
@@ -46,7 +46,7 @@ type Cores interface {
 	Held(tenant string) bool
 }
 
-// Config says what a [Starts] decides by. All fields must be set, but for Memory.
+// Config says what a [Starts] decides by. All fields except Memory must be set.
 type Config struct {
 	Limits *limit.Table
 	Cores  Cores
@@ -58,8 +58,8 @@ type Config struct {
 	Memory func() (live, limit int64)
 }
 
-// Starts decides which starts are admitted. The caller holds its lock, but for Memory of
-// its [Config], which [Starts.Look] calls without.
+// Starts decides which starts are admitted. The caller holds its lock, except in
+// [Starts.Look], which calls Memory of the [Config] without the lock.
 type Starts struct {
 	Demand Demand
 	Counts Counts
@@ -174,7 +174,7 @@ func (s *Starts) Refuses(name string, v *Version, bytes int64, allowance time.Du
 	return &Refusal{Wait, fmt.Sprintf("a run would wait for about %s for its first core, more than %s", wait.Round(time.Second), allowance), later}
 }
 
-// quick reports whether so little is to be done that nobody waits for long.
+// quick reports whether there is so little work that no start waits long.
 func (s *Starts) quick(name string, allowance time.Duration) bool {
 	// Without limits of the tenant all cores work on the total, which bounds every wait.
 	return s.cfg.Limits.TenantInvocations(name) == 0 && s.cfg.Budget(name) == 0 &&
@@ -219,8 +219,8 @@ func (s *Starts) Waits() (idle, busiest time.Duration) {
 	return idle, s.wait(name, most, most.units, takes)
 }
 
-// before is what is to be done before a new run gets its first core, in units: the
-// tenant's own work, and of every other tenant's as much as it and the run at most.
+// before returns the units of work that precede the first core of a new run: the tenant's
+// own work, and from each other tenant at most as much as that work and the run's.
 func (s *Starts) before(t *tenant, own, takes int64) float64 {
 	sum := float64(own)
 	for name, other := range s.Demand.tenants {
@@ -238,8 +238,8 @@ func (s *Starts) tenth(name string, t *tenant) time.Duration {
 	return min(max(s.wait(name, t, t.units, 0)/10, leastRetry), mostRetry)
 }
 
-// Pass counts a start that was admitted, until the caller calls Passed: its run counts
-// itself, or comes to nothing.
+// Pass counts a start that was admitted, until the caller calls Passed: its run then
+// counts itself, or has failed to start.
 func (s *Starts) Pass(v *Version, bytes int64) {
 	s.Counts.Admitted++
 	v.users++
@@ -261,7 +261,7 @@ func Spread(d time.Duration, id string) time.Duration {
 	return (d + time.Second - 1).Truncate(time.Second)
 }
 
-// promises is the work of clients that were told to come back, by the second in which
+// promises is the work of clients that were refused and will try again, by the second in which
 // they will.
 type promises struct {
 	from  int64 // second of the first place

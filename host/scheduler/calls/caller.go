@@ -14,8 +14,8 @@ import (
 // A call of a resource has its intent in the journal. A [Caller] queues the call by its
 // grant, makes the call when the intent is durable and the grant has room, and brings the
 // answer to the session. A call pins no session: the caller keeps its name, and the payload
-// while the call is made. The session may leave memory meanwhile; whoever brings the answer
-// loads the session.
+// while the call is made. The session may leave memory meanwhile, and is loaded
+// again for the answer.
 
 const (
 	// unreadAfter is when a call is tried again that the store could not read.
@@ -111,7 +111,7 @@ func (c *Caller) Init(cfg CallerConfig) {
 }
 
 // Queue queues a call with its grant, unless the call is queued already. Another call of
-// the invocation ends. Called with the lock held.
+// the invocation ends. The caller holds the lock.
 func (c *Caller) Queue(o *Call, grant host.ResourceGrant) {
 	if c.replaces(o) {
 		c.Add(o, grant)
@@ -119,7 +119,7 @@ func (c *Caller) Queue(o *Call, grant host.ResourceGrant) {
 }
 
 // QueueUngranted is Queue for a call whose grant could not be read: the caller asks for the
-// grant again. Called with the lock held.
+// grant again. The caller holds the lock.
 func (c *Caller) QueueUngranted(o *Call) {
 	if c.replaces(o) {
 		c.Hold(o)
@@ -138,7 +138,7 @@ func (c *Caller) replaces(o *Call) bool {
 	return true
 }
 
-// grantLater asks for a call's grant again after a while. Called with the lock held.
+// grantLater asks for a call's grant again after a while. The caller holds the lock.
 func (c *Caller) grantLater(o *Call) {
 	c.Later(Late{Call: o, Due: c.cfg.Clock().Add(unreadAfter), Ungranted: true})
 }
@@ -180,7 +180,7 @@ func (c *Caller) TakeBack(key host.SessionKey, inv uint64) {
 	}
 }
 
-// Cancel ends the calls under way without an answer. They stay open in the journal.
+// Cancel ends the calls in progress without an answer. They stay open in the journal.
 func (c *Caller) Cancel() {
 	c.cfg.Lock.Lock()
 	defer c.cfg.Lock.Unlock()
@@ -205,7 +205,7 @@ func (c *Caller) Work(now time.Time) (work []func(), next time.Time) {
 	return work, next
 }
 
-// Begin begins a queued call and returns the work that makes it. Called with the lock held.
+// Begin begins a queued call and returns the work that makes it. The caller holds the lock.
 func (c *Caller) Begin(o *Call) (work func()) {
 	ctx := c.Book.Begin(o)
 	return func() { c.make(ctx, o) }
@@ -337,8 +337,8 @@ func (c *Caller) inside(ctx context.Context, o *Call) (away error) {
 		return nil
 	}
 	defer ss.Release()
-	// The turn comes before the session's lock, which Open and AnswerInside take: whoever
-	// holds that lock must not wait for a turn.
+	// The turn comes before the session's lock, which Open and AnswerInside take: a
+	// goroutine that holds that lock must not wait for a turn.
 	sp := c.spaces.Enter(o.Space)
 	defer c.spaces.Leave(sp)
 	open, ok := ss.Open(o)

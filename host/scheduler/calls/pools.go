@@ -2,7 +2,7 @@
 // calls that go outside, by grant, the spaces of the calls that are made inside, and the
 // [Caller] that makes them.
 //
-// It must not know the engine, or how a session takes an answer.
+// It must not depend on the engine, or how a session takes an answer.
 package calls
 
 import (
@@ -44,7 +44,7 @@ func (c *Call) Queued() bool { return c.place != nil }
 type pool struct {
 	name    string
 	most    int
-	under   int       // calls under way
+	under   int       // calls in progress
 	waiting list.List // of *Call, the oldest first
 }
 
@@ -129,7 +129,7 @@ func (b *Book) requeue(c *Call) {
 	c.place = c.pool.waiting.PushBack(c)
 }
 
-// Remove forgets a call. Its place in the pool stays taken while it is under way.
+// Remove forgets a call. Its place in the pool stays taken while the call is in progress.
 func (b *Book) Remove(c *Call) {
 	if !b.Has(c) {
 		return
@@ -152,7 +152,7 @@ func (b *Book) Drop(c *Call) {
 	}
 }
 
-// Cancel ends all calls under way without an answer.
+// Cancel ends all calls in progress without an answer.
 func (b *Book) Cancel() {
 	for _, c := range b.open {
 		if c.cancel != nil {

@@ -21,7 +21,7 @@ import (
 // is behind it in the queue and fails as well; what leaves the host waits for it.
 //
 // The order of locks: a space's turn, a session's mutex, the scheduler's mutex or the mutex
-// of [Spaces]. Whoever holds a session's mutex must not wait for a turn.
+// of [Spaces]. A goroutine that holds a session's mutex must not wait for a turn.
 
 // Spaces are the spaces that are in use, or have writes that are not durable. It has a
 // mutex of its own; its methods may be called from any goroutine.
@@ -88,7 +88,7 @@ func (l *Spaces) Leave(sp *Space) {
 	l.mu.Unlock()
 }
 
-// drop lets go of a space that nobody needs: the store has all of it. Called with mu held.
+// drop forgets a space that has no users and no writes that are not durable. The caller holds mu.
 func (l *Spaces) drop(sp *Space) {
 	if sp.users == 0 && len(sp.order) == 0 {
 		delete(l.open, sp.space)

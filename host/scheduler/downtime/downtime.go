@@ -1,7 +1,7 @@
 // Package downtime keeps the times in which no server ran on a store: timeouts count only
 // the time in which a server could serve.
 //
-// It must not know what is timed: it reads and writes marks in the store.
+// It must not depend on what is timed: it reads and writes marks in the store.
 package downtime
 
 import (
@@ -33,14 +33,14 @@ type Store interface {
 // interval is a time in which no server ran, in Unix nanoseconds.
 type interval struct{ from, to int64 }
 
-// Log has the times in which no server ran, oldest first. It does not change once it is
-// open, but for what it writes.
+// Log has the times in which no server ran, oldest first. After Open it changes only by
+// what it writes.
 type Log struct {
 	store Store
 	down  []interval
 }
 
-// Open reads when the server before ended, and marks one as running that starts at boot.
+// Open reads when the previous server ended, and records that one runs since boot.
 // until is when the server of this process ended in whose place this one comes, 0 if there
 // was none.
 func Open(ctx context.Context, store Store, boot, until int64) (*Log, error) {

@@ -2,7 +2,7 @@
 // edit, prepares it without the session's mutex, and tries until no step has the write to
 // itself. It gives values their tags.
 //
-// It must not know how a session is loaded, or how an edit becomes durable.
+// It must not depend on how a session is loaded, or how an edit becomes durable.
 package edits
 
 import (

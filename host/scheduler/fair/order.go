@@ -16,7 +16,7 @@ import "container/heap"
 // runs. An attempt that holds a write ticket goes before all others of going (First), since
 // others of its session wait for the ticket.
 
-// Class is one of a tenant's queues of items whose guest is to begin.
+// Class is one of a tenant's queues of items whose guest has not begun.
 type Class uint8
 
 // The classes.
@@ -43,7 +43,7 @@ type Place struct {
 // cycle is whose turn it is.
 var cycle = [8]Class{Going, Long, Going, New, Going, Long, Going, Going}
 
-// order holds the attempts of a tenant whose guest is to begin.
+// order holds the attempts of a tenant whose guest has not begun.
 type order[T any] struct {
 	going oldest[T]
 	lines [classes]fifo[Item[T]] // of long and new

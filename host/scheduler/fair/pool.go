@@ -7,12 +7,12 @@ import (
 
 // Pool carries out work on goroutines of its own, as many as there is work. A few
 // that have nothing to do stay: their stacks have grown to what a guest needs, and
-// to grow one anew costs as much as the rest of a short step. Its methods may be called
+// to grow a new one costs as much as the rest of a short step. Its methods may be called
 // from any goroutine.
 type Pool struct {
 	workers sync.WaitGroup
 	next    chan func()     // to one that waits
-	over    <-chan struct{} // closed: nobody waits any more
+	over    <-chan struct{} // closed: no goroutine waits
 	idle    atomic.Int32    // workers that wait, or are about to
 	most    int32
 }

@@ -2,10 +2,10 @@
 // between tenants, budgets of fuel, the speed of the cores, timers, and a pool of
 // goroutines for the work.
 //
-// It must not know what the work is: items, keys and work are the caller's. Everything
-// but [Pool] is without a mutex: the caller holds its lock. Nothing here reads the clock by
-// itself, waits, or calls back under the caller's lock, but for the functions that the
-// caller gives, which must not either.
+// It must not depend on what the work is: items, keys and work are the caller's. Everything
+// but [Pool] is without a mutex: the caller holds its lock. Nothing here reads the clock or
+// waits. Under the caller's lock it calls only functions that the caller gives, which must
+// not read the clock or wait either.
 package fair
 
 import (
@@ -24,7 +24,7 @@ import (
 // at the clock of the one that is furthest behind, so that nobody saves up
 // idleness (start-time fair queueing; Goyal, Vin, Cheng, SIGCOMM 1996).
 //
-// A guest that gave its token up goes on before its tenant's others begin: so a
+// A guest that gave its token up resumes before other guests of its tenant begin, so a
 // tenant has at most as many guests begun as there are tokens. Which of the others
 // begins is decided by its [Place].
 type Queue[T any] struct {
@@ -44,8 +44,8 @@ type Queue[T any] struct {
 // tenantQueue is what the queue knows of a tenant that is busy, or ahead.
 type tenantQueue[T any] struct {
 	name    string
-	begun   fifo[Item[T]] // guests that wait to go on
-	fresh   order[T]      // attempts whose guest is to begin
+	begun   fifo[Item[T]] // guests that wait to resume
+	fresh   order[T]      // attempts whose guest has not begun
 	virtual uint64
 	running int
 	long    int  // of those begun, guests that compute for longer than a turn
@@ -54,12 +54,12 @@ type tenantQueue[T any] struct {
 	held    bool
 }
 
-// Item is what wants a token: to start a run of a guest, or (Resume) to go on with one
+// Item is what wants a token: to start a run of a guest, or (Resume) to resume a guest
 // that gave the token up.
 type Item[T any] struct {
 	Of     T
-	Resume chan struct{} // nil: the guest is to begin
-	Place  Place         // among the tenant's others, if the guest is to begin
+	Resume chan struct{} // nil: the guest has not begun
+	Place  Place         // among the tenant's other items, if the guest has not begun
 	Since  time.Time     // when the wait began; zero: nobody wants to know
 }
 
@@ -86,7 +86,7 @@ func (q *Queue[T]) Init(tokens int, most func(tenant string) int) {
 // Push adds an item to its tenant's queue.
 func (q *Queue[T]) Push(tenant string, it Item[T]) {
 	t := q.known(tenant)
-	// A guest that has begun holds an instance: it goes on before other guests begin.
+	// A guest that has begun holds an instance: it resumes before other guests begin.
 	if it.Resume != nil {
 		t.begun.push(it)
 	} else {
@@ -113,7 +113,7 @@ func (q *Queue[T]) known(tenant string) *tenantQueue[T] {
 // LineUp notes that starts of a tenant wait at the gate.
 func (q *Queue[T]) LineUp(tenant string) { q.known(tenant).inLine = true }
 
-// LineEnds notes that no starts of a tenant wait at the gate any more.
+// LineEnds notes that starts of a tenant no longer wait at the gate.
 func (q *Queue[T]) LineEnds(tenant string) {
 	t := q.tenants[tenant]
 	t.inLine = false
@@ -175,7 +175,7 @@ func (q *Queue[T]) Pop(skip func(tenant string) bool) (Item[T], bool) {
 		return Item[T]{}, false
 	}
 	var it Item[T]
-	// A guest that goes on has paid for its start already.
+	// A guest that resumes has paid for its start already.
 	if best.begun.len() > 0 {
 		it = best.begun.pop()
 	} else {
@@ -236,8 +236,8 @@ func (q *Queue[T]) GiveBack(tenant string) {
 	q.Release(tenant)
 }
 
-// rest lets go of a tenant that has become idle. What it is ahead of the others is
-// remembered; once nobody is busy, nobody is ahead.
+// rest forgets a tenant that has become idle. How far it is ahead of the others is
+// remembered until no tenant is busy.
 func (q *Queue[T]) rest(t *tenantQueue[T]) {
 	if !t.idle() {
 		return
@@ -250,7 +250,7 @@ func (q *Queue[T]) rest(t *tenantQueue[T]) {
 	}
 }
 
-// forget drops the tenants that have nothing here any more.
+// forget drops the tenants that have nothing left here.
 func (q *Queue[T]) forget() {
 	for name, t := range q.tenants {
 		if t.idle() {
@@ -276,7 +276,7 @@ func (q *Queue[T]) Due(tenant string, skip func(tenant string) bool) bool {
 	return false
 }
 
-// Hold keeps a tenant from tokens until admit. What it has running goes on.
+// Hold gives a tenant no tokens until [Queue.Admit]. Its running guests continue.
 func (q *Queue[T]) Hold(tenant string) {
 	q.level() // notes how far the tenant came: it may be the only one
 	q.held[tenant] = true

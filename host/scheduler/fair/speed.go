@@ -32,7 +32,8 @@ func (v *Speed) Init(tokens int, now func() time.Time) {
 	v.rate, v.least = speedUnknown*float64(tokens), speedLeast*float64(tokens)
 }
 
-// wanted notes that an item wants a token. From then on until Rest there is none free for those who want one.
+// wanted notes that an item wants a token. From then on until Rest there is none free for
+// those who want one.
 func (v *Speed) wanted() {
 	if v.since.IsZero() && v.now != nil && !v.paused {
 		v.since = v.now()

@@ -1,7 +1,7 @@
 // Package handlers reserves the ids of handlers that are about to start, draws new ids and
 // checks the ids that clients give.
 //
-// It must not know sessions, or how a run starts.
+// It must not depend on sessions, or how a run starts.
 package handlers
 
 import (

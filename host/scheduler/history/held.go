@@ -33,8 +33,8 @@ func (p *Past) HeldByRun() HeldByRun {
 	return out
 }
 
-// Of gives the records of the runs that go on, each with the ids under which the run
-// began: its guest has seen them.
+// Of returns the records of the runs that continue. Each keeps the ids under which the
+// run began, because its guest has seen them.
 func (h HeldByRun) Of(runs []engine.ForkedRun, session string) []engine.HeldAttempt {
 	var out []engine.HeldAttempt
 	for _, r := range runs {
@@ -52,7 +52,7 @@ func (h HeldByRun) Of(runs []engine.ForkedRun, session string) []engine.HeldAtte
 	return out
 }
 
-// Part is an attempt that is to go on with another version: its record is played to a
+// Part is an attempt that continues with another version: its record is played to a
 // guest of that version, and the pending call must come after the record.
 type Part struct {
 	Key     host.SessionKey
@@ -62,8 +62,8 @@ type Part struct {
 	Pending *engine.Pending // nil: none
 }
 
-// Cast gives the attempts of a run that are to go on, except that of one invocation
-// (0: none is left out).
+// Cast returns the attempts of a run that continue, without the attempt of the invocation
+// except (0: all of them).
 func Cast(key host.SessionKey, eng *engine.Session, l *Ledger, runID string, except uint64) []Part {
 	var out []Part
 	for _, inv := range slices.Sorted(maps.Keys(l.Records)) {

@@ -37,13 +37,13 @@ func (o *Record) Held(invocation uint64) engine.HeldAttempt {
 // What is billed is what the attempt has burnt by its entries, each unit once, as a
 // replay burns the same again; replays count beyond ten times that. What a guest has
 // burnt since its last entry is billed when the attempt is abandoned, but not if it
-// goes on later: with a crash of the server or a block of its run it is done again.
+// continues later: with a crash of the server or a block of its run it is done again.
 type Spending struct {
-	Burnt  engine.Burnt // at the beginning of the guest's run that is under way
+	Burnt  engine.Burnt // at the beginning of the guest's current run
 	billed uint64
 }
 
-// Bill gives what is to be billed when so much was burnt, and notes it as billed.
+// Bill returns the units to bill after so many were burnt, and records them as billed.
 func (p *Spending) Bill(now engine.Burnt) (fuel uint64) {
 	if now.Billed() > p.billed {
 		fuel = now.Billed() - p.billed
@@ -94,7 +94,8 @@ func (l *Ledger) Follow(eng *engine.Session, e *engine.Entry, cmds []engine.Comm
 	for _, c := range cmds {
 		switch c := c.(type) {
 		case engine.Abandon:
-			// A blocked run may be resumed later, and its attempts continue by their records then.
+			// A blocked run may be resumed later, and its attempts continue by their records
+			// then.
 			if _, resumable := eng.Invocation(c.Invocation); e.Kind != engine.EntryBlock || !resumable {
 				l.remove(c.Invocation)
 			}
@@ -104,8 +105,8 @@ func (l *Ledger) Follow(eng *engine.Session, e *engine.Entry, cmds []engine.Comm
 	}
 }
 
-// prune lets go of invocations that ended with their run while they waited for a
-// worker: nobody was told to abandon them.
+// prune forgets invocations that ended with their run while they waited for a worker: no
+// command abandons them.
 func (l *Ledger) prune(eng *engine.Session) {
 	for inv := range l.Records {
 		if _, ok := eng.Invocation(inv); !ok {
@@ -120,7 +121,7 @@ func (l *Ledger) Adopt(e *engine.Entry) {
 	l.Add(e.Held)
 }
 
-// Add takes records of attempts that go on.
+// Add takes records of attempts that continue.
 func (l *Ledger) Add(held []engine.HeldAttempt) {
 	for i := range held {
 		// A record without calls or an opening says nothing that a new attempt would not do.
@@ -134,7 +135,8 @@ func (l *Ledger) Add(held []engine.HeldAttempt) {
 func (l *Ledger) Copies() map[uint64]*Record {
 	out := make(map[uint64]*Record, len(l.Records))
 	for inv, o := range l.Records {
-		// Appending to the clipped calls makes a copy, so the ledger's own record stays unchanged.
+		// Appending to the clipped calls makes a copy, so the ledger's own record stays
+		// unchanged.
 		out[inv] = &Record{Attempt: o.Attempt, Open: o.Open, Calls: slices.Clip(o.Calls), Spending: o.Spending}
 	}
 	return out

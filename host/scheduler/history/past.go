@@ -26,7 +26,7 @@ type Past struct {
 type Onlooker interface {
 	// See gets each entry before the entry is folded. If it returns false, the walk ends.
 	See(p *Past, e *engine.Entry) bool
-	// Seen gets the entry when it is folded, with the commands that came of it.
+	// Seen gets the entry when it is folded, with the commands that follow from it.
 	Seen(p *Past, e *engine.Entry, cmds []engine.Command) error
 }
 
@@ -115,7 +115,7 @@ func (e *Unfoldable) Error() string { return e.Cause.Error() }
 func (e *Unfoldable) Unwrap() error { return e.Cause }
 
 // Unfolds reports whether an error of loading a session comes from what is stored, and
-// not from the store: the next try fails likewise.
+// not from the store: the next try fails too.
 func Unfolds(err error) bool {
 	var journal *Unfoldable
 	return (errors.As(err, &journal) || errors.Is(err, host.ErrUnreadable) || errors.Is(err, host.ErrNewer)) &&

@@ -2,7 +2,7 @@
 // their streams, the timeline of a run, and a session as it was at a position of its
 // journal.
 //
-// It must not know the sessions in memory, tokens or timers: a store, a journal and the
+// It must not depend on the sessions in memory, tokens or timers: a store, a journal and the
 // graph of each workflow version are all that it needs. What it returns is durable, as it
 // comes from the store.
 package history

@@ -48,7 +48,7 @@ type teller struct {
 	// Of the entry that is being folded.
 	root  *state.Node
 	view  engine.Invocation
-	asked engine.OutCall // for which the invocation waits
+	asked engine.OutCall // that the invocation waits for
 	timer string
 	begun bool // before it
 	over  bool // the run has ended
@@ -99,7 +99,7 @@ func (t *teller) Seen(p *Past, e *engine.Entry, cmds []engine.Command) error {
 // follow keeps account of the run's attempts, and notes which began and whether
 // the run has ended.
 func (t *teller) follow(p *Past, e *engine.Entry, cmds []engine.Command, out *host.TimelineEntry) {
-	if e.Kind == engine.EntrySnapshot { // perhaps what is told begins with it
+	if e.Kind == engine.EntrySnapshot { // the timeline may begin with it
 		for i := range e.Held {
 			if h := &e.Held[i]; h.Open != nil && t.began[h.Invocation].attempt != h.Attempt {
 				t.began[h.Invocation] = attemptBegun{h.Attempt, h.Open.Clock}
@@ -135,7 +135,7 @@ func (t *teller) follow(p *Past, e *engine.Entry, cmds []engine.Command, out *ho
 }
 
 // concerns reports whether an entry is of the run: its own, the one that began it
-// as a child or a fork, one of a child that let it go on, or an edit of the state from
+// as a child or a fork, one of a child that it waited for, or an edit of the state from
 // outside while it was active.
 func (t *teller) concerns(p *Past, e *engine.Entry, out *host.TimelineEntry) bool {
 	if e.Kind == engine.EntryPatch {

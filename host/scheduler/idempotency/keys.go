@@ -1,7 +1,7 @@
 // Package idempotency answers requests that a client sends again by what the first request
 // has left.
 //
-// It must not know what a request does: a store and the journal's positions are all that it
+// It must not depend on what a request does: a store and the journal's positions are all that it
 // needs.
 package idempotency
 
@@ -17,8 +17,8 @@ import (
 
 // A request that a client may send again carries a key. The record of the first request is
 // written with what the request does, in the same transaction. Until that is durable the
-// record is found here, and whoever sends the same request meanwhile waits for the outcome
-// of the first. A request that is refused leaves nothing.
+// record is found here, and a client that repeats the request meanwhile waits for the
+// outcome of the first one. A request that is refused leaves nothing.
 
 // repeatsKept is how long a request can be repeated, in nanoseconds.
 const repeatsKept = int64(24 * time.Hour)
@@ -130,8 +130,7 @@ func matches(row *host.Repeat, once host.Once, err error) error {
 	return err
 }
 
-// join waits for the outcome of a request that another has sent; nil if that was
-// refused.
+// join waits for the outcome of the first request; nil if that was refused.
 func (k *Keys) join(ctx context.Context, first *record) (*host.Repeat, error) {
 	select {
 	case <-first.settled:
@@ -211,7 +210,7 @@ func (k *Keys) Prune(durable uint64) {
 	}
 }
 
-// Forget forgets the requests of a tenant, none of which is under way.
+// Forget forgets the requests of a tenant, none of which is in progress.
 func (k *Keys) Forget(tenant string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -231,7 +230,7 @@ func (k *Keys) DeleteOld(ctx context.Context) (n int, err error) {
 	return k.cfg.Store.ForgetRepeats(ctx, k.cfg.Now()-repeatsKept, oldBatch)
 }
 
-// Left names a request that is under way, for tests; "": none is.
+// Left names a request in progress, for tests; "" if there is none.
 func (k *Keys) Left() string {
 	durable := k.cfg.Journal.Durable()
 	k.mu.Lock()

@@ -1,7 +1,7 @@
 // Package mail carries messages between the sessions of a tenant: a session begins, ends
 // and answers runs of other sessions by messages.
 //
-// It must not know what a message says to its receiver, or how a session is loaded.
+// It must not depend on what a message says to its receiver, or how a session is loaded.
 package mail
 
 import (

@@ -1,7 +1,7 @@
 // Package quarantine has the sessions that are left alone for a while, because what is
 // stored of them does not fold, or because the store could not read them.
 //
-// It must not know how a session is loaded.
+// It must not depend on how a session is loaded.
 package quarantine
 
 import (
@@ -25,14 +25,15 @@ const (
 )
 
 // ErrEndsServer is the cause of the quarantine of a session that ends the process when
-// it is loaded. Nobody tries again by itself: the session has to be released.
+// it is loaded. The server does not try again by itself: an operator releases the
+// session.
 var ErrEndsServer = errors.New("the server ends while the session is loaded")
 
-// entry is a session that the store has and that does not fold. Others go
-// on; nothing is appended to it, as nobody knows to what.
+// entry is a session that the store has and that does not fold. Other sessions
+// are not affected. Nothing is appended to it, because its last entry is not known.
 //
-// A session that could not be read is left alone likewise, but for shorter: nothing is
-// known to be wrong with it.
+// A session that could not be read is left alone too, for a shorter time: it may have no
+// fault.
 type entry struct {
 	err   *host.Error
 	until time.Time
@@ -51,8 +52,8 @@ func (l *List) Init(now func() time.Time) {
 }
 
 // Isolate puts a session into quarantine that does not fold. cause is the fault, and fault
-// the error that says so. It gives the error of whoever wants the session; news: the same
-// was not known before.
+// the error that says so. It returns the error for requests of the session; news reports
+// whether this cause is new.
 func (l *List) Isolate(key host.SessionKey, cause, fault error) (err *host.Error, news bool) {
 	reason := "its journal does not read"
 	until := l.now().Add(isolatedFor)
@@ -73,8 +74,8 @@ func (l *List) Isolate(key host.SessionKey, cause, fault error) (err *host.Error
 	return err, !known || old.wait > 0 || old.err.Cause.Error() != err.Cause.Error()
 }
 
-// Unread leaves a session alone that the store could not read, for twice as long as the
-// time before, and gives the error of whoever wants it.
+// Unread quarantines a session that the store could not read, for twice as long as the
+// last time, and returns the error for requests of the session.
 func (l *List) Unread(key host.SessionKey, cause error) *host.Error {
 	// The wait doubles, so that a store that does not work is not asked by every request.
 	wait := min(max(2*l.entries[key].wait, ReadAgain), readAgainMost)

@@ -1,7 +1,7 @@
-// Package retention finds old runs that are to be deleted, and has them deleted by sweeps
+// Package retention finds the runs that are old enough to delete, and deletes them by sweeps
 // of small steps.
 //
-// It must not know how runs are deleted, or which sessions are in memory.
+// It must not depend on how runs are deleted, or which sessions are in memory.
 package retention
 
 import (
@@ -79,8 +79,8 @@ type sweep struct {
 func New(cfg Config) *Sweeper { return &Sweeper{cfg: cfg} }
 
 // Work gives the next step of a sweep if it is due, else says when it will
-// be: zero if nobody's runs are to be deleted, or when the journal has written the batch
-// before.
+// be: zero if there are no runs to delete, or if the journal must first write the previous
+// batch.
 func (s *Sweeper) Work(now time.Time) (work []func(), next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,8 +147,8 @@ func (s *Sweeper) sweep(ctx context.Context) (pos uint64, more bool, err error) 
 	return s.drop(ctx, tenant, old), true, nil
 }
 
-// retained gives the newest end of a tenant's runs that are to be deleted; the
-// zero end: none are.
+// retained returns the newest end of the runs of a tenant that must be deleted; the zero
+// end if none must.
 func (s *Sweeper) retained(ctx context.Context, tenant string) (until host.EndedAt, err error) {
 	age, runs := s.cfg.Limits.Retention(tenant)
 	if age > 0 {

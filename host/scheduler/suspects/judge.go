@@ -1,7 +1,7 @@
 // Package suspects finds what ends the process: work that held a core when the process
-// before ended is suspected, and tried alone until it has come back or is to blame.
+// before ended is suspected, and tried alone until it has come back or is blamed.
 //
-// It must not know sessions, guests or the journal's entries. Its types have no mutex: the
+// It must not depend on sessions, guests or the journal's entries. Its types have no mutex: the
 // caller holds its lock.
 package suspects
 
@@ -19,14 +19,13 @@ import (
 // else: an attempt that was open and waited is not suspected.
 //
 // At the next start the suspects run one after the other, before anything else does
-// (see [Trials]). Who comes back to the host, in whatever way, is suspected no more.
-// Who is there at death after death, alone, is to blame. A guest is deterministic and
-// ends the process at one place, but somebody who kills the process at random hits a
-// long innocent step alone just as well. So a death tells against a suspect only if
-// the class of the death is the process's own, or the place is the same; and before a
-// suspect runs alone again there is a pause in which nothing holds a core. Somebody
-// who kills at random hits the pauses too, and then nobody is suspected of the deaths
-// before.
+// (see [Trials]). A suspect that returns to the host, in any way, is no longer
+// suspected. A suspect that alone held a core at several deaths is blamed. A guest is
+// deterministic and ends the process at one place, but somebody who kills the process at
+// random hits a long innocent step alone just as well. So a death tells against a suspect only
+// if the class of the death is the process's own, or the place is the same; and before a
+// suspect runs alone again there is a pause in which nothing holds a core. Somebody who kills
+// at random hits the pauses too, and then nobody is suspected of the deaths before.
 
 // Deaths at which a suspect was alone until it is blamed: of a class that is the
 // process's own, or at one place; and at any places.
@@ -66,8 +65,8 @@ func Judge(d deaths.Death, now int64) deaths.Suspicion {
 		s.Noted++
 		if alone {
 			diedAlone(s, n, d.Class)
-			// The place of a death in company may be anywhere: it does not replace a place that was
-			// found alone.
+			// The place of a death in company may be anywhere: it does not replace a place
+			// that was found alone.
 		} else if s.Alone == 0 {
 			s.CoreNote = *n
 		}
@@ -123,8 +122,8 @@ func settle(s *deaths.Suspect) deaths.Suspect {
 	return deaths.Suspect{CoreNote: deaths.CoreNote{Kind: s.Kind, Digest: s.Digest, Step: s.Step}, Blamed: true}
 }
 
-// inOrder sorts suspects as they are to be tried: who is blamed first, then loads, and
-// who was noted least often before the others.
+// inOrder sorts suspects in the order of their trials: blamed ones first, then loads,
+// then the others by how often they were noted, fewest first.
 func inOrder(list []deaths.Suspect) {
 	slices.SortStableFunc(list, func(a, b deaths.Suspect) int {
 		return cmp.Or(

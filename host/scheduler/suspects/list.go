@@ -41,8 +41,8 @@ type List struct {
 	gone     map[Likeness]bool // suspects of this start that the journal did not have
 }
 
-// Take begins with suspects as [Judge] gives them, and gives the keys of those that are to be
-// tried, in order. load gets the sessions whose load is to blame.
+// Take begins with suspects as [Judge] gives them, and returns the keys of the suspects to
+// try, in order. It calls load with each session whose load is blamed.
 func (l *List) Take(suspects []deaths.Suspect, load func(host.SessionKey)) (trials []deaths.CoreKey) {
 	l.suspects = map[deaths.CoreKey]*deaths.Suspect{}
 	l.gone = map[Likeness]bool{}
@@ -66,7 +66,7 @@ func (l *List) Take(suspects []deaths.Suspect, load func(host.SessionKey)) (tria
 // Len is the number of suspects.
 func (l *List) Len() int { return len(l.suspects) }
 
-// Find gives a suspect; nil: it is not suspected any more.
+// Find returns a suspect; nil if it is no longer suspected.
 func (l *List) Find(key deaths.CoreKey) *deaths.Suspect { return l.suspects[key] }
 
 // Remember keeps a blame for others of its like.
@@ -110,7 +110,7 @@ func (l *List) WasBlamed(like Likeness) bool {
 	return slices.ContainsFunc(l.blames, func(b deaths.Suspect) bool { return LikenessOf(&b.CoreNote) == like })
 }
 
-// All are the suspects and the blames, as the next process is to know them.
+// All returns the suspects and the blames, for the next process.
 func (l *List) All() []deaths.Suspect {
 	list := slices.Clone(l.blames)
 	for _, s := range l.suspects {

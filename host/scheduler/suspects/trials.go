@@ -14,8 +14,8 @@ import (
 //
 //	waiting -> now: [pause] -> load the session -> run alone -> came back, or window over
 //
-// Who has come back is suspected no more. Who still runs at the end of the window goes
-// on beside the others when the phase is over.
+// A suspect that has come back is no longer suspected. Who still runs at the end of the window
+// continues beside the others when the phase is over.
 
 // Windows in which a suspect runs alone, by the deaths at which it was noted: the first
 // ones are short, as most suspects only happened to run. From then on it runs until it
@@ -53,7 +53,7 @@ type Host[A any] interface {
 	// core.
 	RunAlone(a A) (work func(), most time.Duration)
 	// CallAlone gives work that makes the suspect's call; nil if the call cannot begin yet.
-	// there is false if nobody waits for the call any more.
+	// there is false if nothing waits for the call.
 	CallAlone(key deaths.CoreKey) (work func(), there bool)
 	// Awaits reports whether the suspect's attempt waits until it is durable.
 	Awaits(key deaths.CoreKey) bool
@@ -167,7 +167,7 @@ func (t *Trials[A]) Runs(key deaths.CoreKey) bool {
 func (t *Trials[A]) Used(units uint64) { t.now.left -= min(t.now.left, units) }
 
 // Came notes that a suspect has come back to the host, and reports whether its trial was
-// under way.
+// in progress.
 func (t *Trials[A]) Came(key deaths.CoreKey) bool {
 	if t == nil || !t.now.is(key) {
 		return false
@@ -176,7 +176,7 @@ func (t *Trials[A]) Came(key deaths.CoreKey) bool {
 	return true
 }
 
-// Found says what Load has found: there is false if the suspect is not there any more;
+// Found says what Load has found: there is false if the suspect no longer exists;
 // with blame its run was blocked by an entry at pos. The trial may be over meanwhile.
 func (t *Trials[A]) Found(key deaths.CoreKey, blame, there bool, pos uint64) {
 	if t == nil || !t.now.is(key) {
@@ -197,8 +197,8 @@ func (t *Trials[A]) Found(key deaths.CoreKey, blame, there bool, pos uint64) {
 	}
 }
 
-// Work goes on with the trials: what is to be done now, and when to look again. over: the
-// phase has ended.
+// Work continues the trials. It returns what to do now, when to look again, and whether
+// the phase has ended.
 func (t *Trials[A]) Work(at time.Time) (work []func(), next time.Time, over bool) {
 	for {
 		now := t.now
@@ -217,7 +217,7 @@ func (t *Trials[A]) Work(at time.Time) (work []func(), next time.Time, over bool
 			t.host.Phase(deaths.PhaseApart)
 			now.stage = loading
 			return append(work, t.host.Load(now.key)), time.Time{}, false
-		// A suspect of before that was let go on beside the others gives its token up soon.
+		// An earlier suspect that continues beside the others gives its token up soon.
 		case now.stage == ready && t.host.Idle():
 			if run := t.run(now, at); run != nil {
 				_, next = now.windowOver(at)
@@ -255,7 +255,7 @@ func (t *Trials[A]) begin(at time.Time) {
 	}
 }
 
-// end lets go of the suspect that was tried.
+// end forgets the suspect that was tried.
 func (t *Trials[A]) end() {
 	key := t.now.key
 	t.now = nil
@@ -265,8 +265,8 @@ func (t *Trials[A]) end() {
 	}
 }
 
-// run begins the work of a suspect alone; nil if it cannot begin yet, or is not
-// there any more.
+// run begins the work of a suspect alone; nil if it cannot begin yet, or no
+// longer exists.
 func (t *Trials[A]) run(now *trial, at time.Time) (run func()) {
 	noted := int(t.list.Find(now.key).Noted)
 	var window time.Duration // 0: as long as the work may take

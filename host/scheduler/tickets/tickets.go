@@ -1,7 +1,7 @@
 // Package tickets has the write tickets of a session: who has parts of its state to itself
 // for a while, and who waits for them.
 //
-// It must not know what a holder is, or how its writes are made. Its types have no mutex:
+// It must not depend on what a holder is, or how its writes are made. Its types have no mutex:
 // the caller holds the session's.
 package tickets
 
@@ -11,9 +11,9 @@ import (
 	"github.com/weftrun/weft/host/state"
 )
 
-// ticket is a write ticket: whoever else wants to write at, above or below its
-// paths waits. It lives in memory only: it goes with the edit's end, any end of
-// the attempt, and the process, so it cannot leak or deadlock. A holder has one
+// ticket is a write ticket: other writers at, above or below its paths wait. It lives in
+// memory only. It ends with the edit, with the attempt, and with the process, so it cannot
+// leak or deadlock. A holder has one
 // at most. Tickets do not overlap.
 //
 // It is handed on in the order of the queue: the first who waits has it before

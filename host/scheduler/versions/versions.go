@@ -1,7 +1,7 @@
 // Package versions describes a version of a workflow as the scheduler uses it: the module
 // that serves each step, the limits of its runs, and what a start of it takes.
 //
-// It must not know sessions, the store or how a guest runs.
+// It must not depend on sessions, the store or how a guest runs.
 package versions
 
 import (

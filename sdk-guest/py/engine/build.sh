@@ -60,8 +60,10 @@ export ZIG_LOCAL_CACHE_DIR=$work/zig
 
 "$python" -B "$here/freeze.py" "$cpython/lib/python$minor" "$here/../sdk/weft" "$work/frozen.c"
 "${zig[@]}" -O0 -c "$work/frozen.c" -o "$work/frozen.o"
+cp "$cpython/lib/libpython$minor.a" "$work/"
+"$env/bin/python" -m ziglang ar d "$work/libpython$minor.a" config.o # modules.c has this table
 "${zig[@]}" -mexec-model=reactor -O2 -Wall -Wextra -Werror -Wno-unused-parameter -Wno-missing-field-initializers -Wno-sign-compare \
-	-isystem "$cpython/include/python$minor" -D_WASI_EMULATED_SIGNAL "$here/engine.c" "$here/cbor.c" "$work/frozen.o" \
-	"$cpython"/lib/lib{python$minor,mpdec,expat}.a -lwasi-emulated-signal -lwasi-emulated-getpid -lwasi-emulated-process-clocks -lm \
+	-isystem "$cpython/include/python$minor" -D_WASI_EMULATED_SIGNAL "$here/engine.c" "$here/cbor.c" "$here/modules.c" "$work/frozen.o" \
+	"$work/libpython$minor.a" "$cpython"/lib/lib{mpdec,expat}.a -lwasi-emulated-signal -lwasi-emulated-getpid -lwasi-emulated-process-clocks -lm \
 	-Wl,--export=user_bundle -Wl,-z,stack-size=1048576 -Wl,--gc-sections -Wl,-s -o "$work/engine.wasm"
 cp "$work/engine.wasm" "$out"

@@ -161,6 +161,26 @@ static PyObject *hook(PyObject *boot, const char *name) {
 	return f;
 }
 
+/* clear_free writes zeros to memory that is free: the image need not keep what was there. */
+static void clear_free(void) {
+	void **last = NULL;
+	for (size_t size = 1 << 16, most = __builtin_wasm_memory_size(0); size >= 256; size >>= 1)
+		for (void **p; (p = malloc(size)); last = p) {
+			if (__builtin_wasm_memory_size(0) > most) {
+				most = __builtin_wasm_memory_size(0);
+				free(p);
+				break;
+			}
+			memset(p, 0, size);
+			*p = last;
+		}
+	while (last) {
+		void **p = last;
+		last = *p, *p = NULL;
+		free(p);
+	}
+}
+
 EXPORT(weft_describe) void weft_describe(void) {
 	if (user_bundle.source <= 1) DIE("this is the engine without a bundle: build a plugin with weft build");
 	start();
@@ -179,6 +199,7 @@ EXPORT(weft_describe) void weft_describe(void) {
 	if (!sealed) die_of(show);
 	Py_CLEAR(dry);
 	Py_DECREF(sealed), Py_DECREF(show), Py_DECREF(describe), Py_DECREF(seal), Py_DECREF(boot);
+	clear_free();
 	free(malloc(HEADROOM));
 }
 

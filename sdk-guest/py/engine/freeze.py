@@ -7,9 +7,10 @@ that runs this program: it must have the same minor version.
 import marshal
 import os
 import sys
+import types
 
 WANTED = """
-__future__ _collections_abc _compat_pickle _markupbase _pydecimal _strptime _threading_local _weakrefset abc ast base64 bisect calendar cmath
+__future__ _collections_abc _compat_pickle _markupbase _strptime _threading_local _weakrefset abc ast base64 bisect calendar cmath
 codecs collections collections.abc colorsys contextlib contextvars copy copyreg csv dataclasses datetime decimal difflib dis email email._encoded_words
 email._parseaddr email._policybase email.base64mime email.charset email.encoders email.errors email.header email.message email.quoprimime email.utils
 encodings encodings.aliases encodings.ascii encodings.cp1252 encodings.hex_codec encodings.idna encodings.latin_1 encodings.punycode encodings.utf_16 encodings.utf_8
@@ -68,6 +69,25 @@ Thread.start = _start
 """
 
 
+# The library defines the classes in Python as well, and then takes those in C.
+DATETIME = """
+from _datetime import *
+from _datetime import __doc__
+__all__ = ("date", "datetime", "time", "timedelta", "timezone", "tzinfo", "MINYEAR", "MAXYEAR", "UTC")
+"""
+
+
+# Most programs never call a function of inspect, whose import costs more than that of all else here together.
+def without_inspect(text):
+    return once(text, "\nimport inspect\n", """
+class _Inspect:
+    def __getattr__(self, name):
+        import inspect
+        return getattr(inspect, name)
+inspect = _Inspect()
+""")
+
+
 # The generator behind the functions of random is seeded at its first use in each step: a seed of the image would give the same numbers
 # in every invocation.
 def random(text):
@@ -95,7 +115,17 @@ _inst = _StepRandom()
 """)
 
 
-CHANGES = {"asyncio": lambda text: ASYNCIO, "asyncio.events": events, "asyncio.runners": lambda text: RUNNERS, "threading": threading, "random": random}
+CHANGES = {"asyncio": lambda text: ASYNCIO, "asyncio.coroutines": without_inspect, "asyncio.events": events, "asyncio.format_helpers": without_inspect,
+           "asyncio.runners": lambda text: RUNNERS, "asyncio.tasks": without_inspect, "dataclasses": without_inspect,
+           "datetime": lambda text: DATETIME, "threading": threading, "random": random}
+
+
+def without_lines(code):
+    """Returns code without its table of lines, a quarter of its size: errors name the author's lines only."""
+    units = len(code.co_code) // 2
+    none = bytes(0x80 | 15 << 3 | min(units - i, 8) - 1 for i in range(0, units, 8))  # "no location", for 8 instructions at most
+    constants = tuple(without_lines(c) if isinstance(c, types.CodeType) else c for c in code.co_consts)
+    return code.replace(co_linetable=none, co_consts=constants)
 
 
 def frozen(name, path, shown, package):
@@ -103,7 +133,7 @@ def frozen(name, path, shown, package):
         text = f.read()
     if name in CHANGES:
         text = CHANGES[name](text)
-    return name, package, marshal.dumps(compile(text, shown, "exec", optimize=2, dont_inherit=True))
+    return name, package, marshal.dumps(without_lines(compile(text, shown, "exec", optimize=2, dont_inherit=True)))
 
 
 def library(lib):

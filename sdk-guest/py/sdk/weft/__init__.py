@@ -9,7 +9,7 @@
 """
 
 from ._context import Context
-from ._model import BaseModel
+from ._model import BaseModel, ConfigDict, field_validator, model_validator
 from ._state import DictState
 from ._steps import catch_error, step
 from ._types import Field, PrivateAttr
@@ -25,8 +25,27 @@ from .retry_policy import (
 )
 
 __all__ = [
-    "All", "BaseModel", "Collect", "ConstantDelayRetryPolicy", "Context", "DictState", "Event", "ExponentialBackoffRetryPolicy", "Field",
+    "All", "BaseModel", "Collect", "ConfigDict", "ConstantDelayRetryPolicy", "Context", "DictState", "Event", "ExponentialBackoffRetryPolicy", "Field",
     "HumanResponseEvent", "InputRequiredEvent", "PrivateAttr", "Resource", "ResourceConfig", "StartEvent", "StepFailedEvent", "StepInput",
     "StepOutput", "StopEvent", "Take", "ValidationError", "WeftError", "Workflow", "WorkflowRuntimeError", "WorkflowValidationError",
-    "catch_error", "code_of", "retry_policy", "step",
+    "catch_error", "code_of", "field_validator", "model_validator", "retry_policy", "step",
 ]
+
+_INSTEAD = {
+    "computed_field": "a dump holds fields only: set a field in a model_validator(mode=\"after\")",
+    "field_serializer": "give the field the type that leaves the step",
+    "model_serializer": "give the fields the types that leave the step",
+    "validator": "use field_validator",
+    "root_validator": "use model_validator",
+    "AliasChoices": "give the field the name that it has in the JSON",
+    "AliasPath": "give the field the name that it has in the JSON",
+    "TypeAdapter": "use a BaseModel with one field",
+    "RootModel": "use a BaseModel with one field",
+    "create_model": "write a class",
+}
+
+
+def __getattr__(name):
+    if name in _INSTEAD:
+        raise ImportError(f"weft has no {name}: {_INSTEAD[name]}")
+    raise AttributeError(f"module 'weft' has no attribute {name!r}")

@@ -1,10 +1,13 @@
 """What the engine calls: describe, step, failure, show, seal, plain, host_error."""
 
+import gc
 import sys
 
 import _weft
 
-from . import _finder
+gc.set_threshold(100_000, 10, 10)  # collecting is not worth its cost while describing, nor in a usual step
+
+from . import _finder  # noqa: E402
 
 _finder.install()
 
@@ -158,19 +161,17 @@ def show(e):
 def seal():
     """Prepares the image that every invocation starts from."""
     global _loops
-    import gc
-    import linecache
     if "asyncio" in sys.modules:
         _loops = _loop.make()
     _warm()
     _warm_code()
-    linecache.clearcache()
+    if "linecache" in sys.modules:
+        sys.modules["linecache"].clearcache()
     gc.collect()
     gc.freeze()
-    gc.set_threshold(100_000, 10, 10)
 
 
-_ROUNDS = 24  # the interpreter specializes code after some rounds
+_ROUNDS = 12  # the interpreter specializes code after some rounds
 
 
 def _warm_code():
@@ -194,7 +195,9 @@ def _warm_code():
 def _warm():
     """Makes once what is made at first use: the plans of models, and the classes of errors."""
     from ._model import plan_of
-    for t in [*_definition.types.values(), *([_definition.state] if _definition.state else [])]:
+    from ._state import DictState
+    from .events import StepFailedEvent, StopEvent
+    for t in [*_definition.types.values(), _definition.state or DictState, StopEvent, StepFailedEvent]:
         plan_of(t)
     try:
         raise WeftError("")

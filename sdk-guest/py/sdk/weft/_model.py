@@ -1,14 +1,13 @@
 """Models: classes whose annotations are their fields."""
 
 import copy
-import dataclasses
 import datetime
 import enum
 import types
 import typing
 
 from . import _types
-from ._types import MISSING, FieldInfo, converter, default_wire, limited, schema, zero
+from ._types import _REST, MISSING, FieldInfo, converter, default_wire, limited, schema, zero
 from .errors import ValidationError, WorkflowValidationError
 
 _SIMPLE = (str, int, float, bool, bytes, type(None), enum.Enum, datetime.datetime, datetime.date)
@@ -17,7 +16,7 @@ _SIMPLE = (str, int, float, bool, bytes, type(None), enum.Enum, datetime.datetim
 class Plan:
     """What is known of a model's fields, made at the first use."""
 
-    __slots__ = ("fields", "names", "hints", "private", "absent")
+    __slots__ = ("fields", "names", "hints", "private", "absent", "before", "after", "extra")
 
     def __init__(self, cls):
         infos, self.private = {}, {}
@@ -29,17 +28,123 @@ class Plan:
         except NameError as e:
             raise WorkflowValidationError(f"{cls.__name__}: the type {e.name} of a field is not known: import it") from None
         self.hints = {name: hints[name] for name in infos}
-        self.fields = [_field(name, info, hints[name]) for name, info in infos.items()]
+        checks, self.before, self.after = _validators(cls)
+        for name in checks:
+            if name != "*" and name not in infos:
+                raise WorkflowValidationError(f"{cls.__name__}: field_validator({name!r}): there is no field {name}")
+        self.fields = [_field(name, info, hints[name], cls, checks.get(name, []) + checks.get("*", [])) for name, info in infos.items()]
+        self.extra = _config_of(cls)
         self.names = frozenset(infos)
         self.absent = frozenset(name for name, t in self.hints.items() if typing.get_origin(t) is typing.NotRequired)
 
 
-def _field(name, info, hint):
+def _field(name, info, hint, cls, checks):
     factory = info.default_factory
     default = info.default
     if factory is None and default is not MISSING and not isinstance(default, _SIMPLE):
         factory = lambda: copy.deepcopy(default)
-    return name, limited(converter(hint), info), default, factory, info
+    convert = limited(converter(hint), info)
+    return name, _checked(convert, cls, checks) if checks else convert, default, factory, info
+
+
+# ---- validators
+
+
+class _Validator:
+    """A function of a model that field_validator or model_validator has marked."""
+
+    def __init__(self, f, fields, mode):
+        self.f, self.fields, self.mode = f.__func__ if isinstance(f, (classmethod, staticmethod)) else f, fields, mode
+
+    def __get__(self, obj, cls=None):
+        return self.f.__get__(cls if obj is None else obj)
+
+
+def field_validator(*fields, mode="after"):
+    """Makes a class method check or change the values of fields: it takes the value and returns it, or raises a ValueError.
+
+    mode is "before" or "after" the conversion to the field's type. "*" means all fields. Defaults are not checked.
+    """
+    if not fields or not all(isinstance(name, str) for name in fields):
+        raise WorkflowValidationError("field_validator takes the names of fields: @field_validator(\"name\")")
+    return _marked("field_validator", fields, mode)
+
+
+def model_validator(*, mode):
+    """Makes a method check a whole model: with mode="after" a method that returns self, with mode="before" a class method that takes
+    the values as a dict and returns a dict. It raises a ValueError if they are wrong."""
+    return _marked("model_validator", (), mode)
+
+
+def _marked(what, fields, mode):
+    if mode not in ("before", "after"):
+        raise WorkflowValidationError(f"{what} has no mode {mode!r} in a step: use \"before\" or \"after\"")
+    return lambda f: _Validator(f, fields, mode)
+
+
+def _validators(cls):
+    """Returns the validators of a class by their fields, and those of whole models before and after."""
+    found = {}
+    for base in reversed(cls.__mro__):
+        found.update({name: v for name, v in base.__dict__.items() if isinstance(v, _Validator) or name in found})
+    checks, before, after = {}, [], []
+    for v in found.values():
+        if isinstance(v, _Validator):
+            for name in v.fields:
+                checks.setdefault(name, []).append(v)
+            if not v.fields:
+                (before if v.mode == "before" else after).append(v.f)
+    return checks, before, after
+
+
+def _tried(path, f, *args):
+    """Calls a validator: the errors that it raises name the place of the value."""
+    try:
+        return f(*args)
+    except ValidationError:
+        raise
+    except (ValueError, AssertionError) as e:
+        raise ValidationError(f"{path}: {e}") from None
+
+
+def _checked(convert, cls, checks):
+    def converted(v, path):
+        for check in checks:
+            if check.mode == "before":
+                v = _call(path, check, cls, v)
+        if convert:
+            v = convert(v, path)
+        for check in checks:
+            if check.mode == "after":
+                v = _call(path, check, cls, v)
+        return v
+    return converted
+
+
+def _call(path, check, cls, v):
+    if check.f.__code__.co_argcount > 2:  # it takes pydantic's ValidationInfo too
+        return _tried(path, check.f, cls, v, types.SimpleNamespace(field_name=path.rpartition(".")[2], data={}, mode="python", config=None, context=None))
+    return _tried(path, check.f, cls, v)
+
+
+_IGNORED = ("arbitrary_types_allowed", "title", "json_schema_extra", "protected_namespaces", "use_attribute_docstrings", "validate_default")
+
+
+def _config_of(cls):
+    """Returns what a class does with values that are not its fields: ignore, forbid or allow."""
+    extra = None
+    for base in reversed(cls.__mro__):
+        for name, value in (base.__dict__.get("model_config") or {}).items():
+            if name == "extra" and value in ("ignore", "forbid", "allow"):
+                extra = value
+            elif name not in _IGNORED:
+                raise WorkflowValidationError(f"{cls.__name__}: model_config has no {name}={value!r} in a step: it has extra=\"ignore\", \"forbid\" or \"allow\"")
+    return extra
+
+
+def ConfigDict(**options):
+    """Makes the model_config of a model: model_config = ConfigDict(extra="forbid")."""
+    return options
 
 
 def plan_of(cls):
@@ -64,7 +169,7 @@ class BaseModel:
             if name == "model_config" or typing.get_origin(hint) is typing.ClassVar or isinstance(hint, str) and "ClassVar" in hint:
                 continue
             value = cls.__dict__.get(name, MISSING)
-            if isinstance(value, (types.FunctionType, property, classmethod, staticmethod)):
+            if isinstance(value, (types.FunctionType, property, classmethod, staticmethod, _Validator)):
                 continue
             info = value if isinstance(value, FieldInfo) else FieldInfo(value)
             if name.startswith("_"):
@@ -78,6 +183,8 @@ class BaseModel:
         cls = type(self)
         plan = cls.__dict__.get("__weft_plan__") or plan_of(cls)
         d = self.__dict__
+        for check in plan.before:
+            values = dict(_tried(cls.__name__, check, cls, values))
         for name, convert, default, factory, _ in plan.fields:
             if name in values:
                 v = values.pop(name)
@@ -92,9 +199,19 @@ class BaseModel:
             d[name] = values.pop(name) if name in values else info.default_factory() if info.default_factory else None if info.default is MISSING else info.default
         if values:
             self._take_rest(values)
+        for check in plan.after:
+            if _tried(cls.__name__, check, self) is not self:
+                raise WorkflowValidationError(f"{cls.__name__}: the model_validator {check.__name__} must return self")
 
     def _take_rest(self, values):
-        """Takes values that are not declared as fields. A model leaves them out."""
+        """Takes values that are not declared as fields. A model leaves them out, but for those that the state has."""
+        extra = plan_of(type(self)).extra
+        if extra == "forbid":
+            raise ValidationError(f"{type(self).__name__} has no field {' and no field '.join(values)}")
+        if extra == "allow":
+            self.__dict__.update(values)
+        elif _types.whole:
+            self.__dict__[_REST] = values
 
     def __getattr__(self, name):
         cls = type(self)
@@ -110,7 +227,7 @@ class BaseModel:
         object.__setattr__(self, name, value)
 
     def __eq__(self, other):
-        return type(self) is type(other) and self.__dict__ == other.__dict__
+        return type(self) is type(other) and self._visible() == other._visible()
 
     __hash__ = None
 
@@ -121,8 +238,8 @@ class BaseModel:
         return iter(self._visible().items())
 
     def _visible(self):
-        private = plan_of(type(self)).private
-        return {k: v for k, v in self.__dict__.items() if k not in private} if private else self.__dict__
+        d, private = self.__dict__, plan_of(type(self)).private
+        return {k: v for k, v in d.items() if k not in private and k != _REST} if private or _REST in d else d
 
     # ---- the methods of pydantic's models
 
@@ -203,10 +320,20 @@ def dumped(v, json=False, **options):
     return p.decode() if isinstance(p, bytes) else p if p is NotImplemented else dumped(p, True, **options)
 
 
+class whole:
+    """Within its block, models that are made of the state keep the entries that they do not declare, and give them to the state again."""
+
+    def __enter__(self):
+        _types.whole = True
+
+    def __exit__(self, *error):
+        _types.whole = False
+
+
 def plain(v):
     """Returns a value that the engine can encode, for an object that it cannot; NotImplemented if there is none."""
     if isinstance(v, BaseModel):
-        return v._visible()
+        return {**v.__dict__[_REST], **v._visible()} if _types.whole and _REST in v.__dict__ else v._visible()
     if isinstance(v, enum.Enum):
         return v.value
     if isinstance(v, dict):
@@ -228,8 +355,8 @@ def plain(v):
         return v.total_seconds()
     if isinstance(v, (datetime.datetime, datetime.date, datetime.time)):
         return v.isoformat()
-    if dataclasses.is_dataclass(v) and not isinstance(v, type):
-        return {f.name: getattr(v, f.name) for f in dataclasses.fields(v)}
+    if hasattr(type(v), "__dataclass_fields__"):
+        return {**(getattr(v, _REST, {}) if _types.whole else {}), **{f.name: getattr(v, f.name) for f in _types.dataclass_fields(v)}}
     t = type(v)
     if t.__module__ in ("uuid", "decimal", "pathlib", "fractions", "ipaddress"):
         return str(v)
@@ -239,7 +366,20 @@ def plain(v):
 
 
 def schema_of(cls):
-    """Returns the JSON Schema of a model, without a title."""
+    """Returns the JSON Schema of a model, without a title. A model within itself is any map."""
+    if cls in _describing:
+        return {"type": "object"}
+    _describing.append(cls)
+    try:
+        return _schema_of(cls)
+    finally:
+        _describing.pop()
+
+
+_describing = []  # the models whose schemas are being made
+
+
+def _schema_of(cls):
     properties, required = {}, []
     plan = plan_of(cls)
     for name, _, default, factory, info in plan.fields:
@@ -251,7 +391,8 @@ def schema_of(cls):
         elif factory is None and name not in plan.absent:
             required.append(name)
         properties[name] = s
-    return _types.required_list(properties, required)
+    s = _types.required_list(properties, required)
+    return {**s, "additionalProperties": False} if plan.extra == "forbid" else s
 
 
 def initial_of(cls):

@@ -1,7 +1,7 @@
 """The session's state."""
 
 from ._host import call
-from ._model import BaseModel, plan_of
+from ._model import BaseModel, plan_of, whole
 from .errors import WorkflowRuntimeError
 from .events import DictLikeModel
 
@@ -55,12 +55,10 @@ def _quoted(path):
     return f'"{path}"'
 
 
-def _undeclared(value, raw):
-    """Returns the entries of a state that its model leaves out."""
-    if not isinstance(value, BaseModel) or isinstance(value, DictLikeModel):
-        return None
-    names = plan_of(type(value)).names
-    return {k: v for k, v in raw.items() if k not in names}
+def _put(number, request, what):
+    """Writes to the state, with the entries that its models do not declare."""
+    with whole():
+        return call(number, request, what)
 
 
 class _Edit:
@@ -73,8 +71,8 @@ class _Edit:
     async def __aenter__(self):
         raw = call("state_begin", [self._path], self._what, "set the path before it is edited, or declare a default")
         try:
-            self._value = self._read(raw)
-            self._rest = _undeclared(self._value, raw)
+            with whole():
+                self._value = self._read(raw)
         except BaseException:
             call("state_abort", [])
             raise
@@ -83,7 +81,7 @@ class _Edit:
     async def __aexit__(self, kind, error, trace):
         if kind is None:
             try:
-                call("state_commit", [{**self._rest, **self._value._visible()} if self._rest else self._value], self._what)
+                _put("state_commit", [self._value], self._what)
                 return
             except BaseException:
                 self._abort()
@@ -105,17 +103,20 @@ class Store:
 
     async def get_state(self):
         """Returns the whole state."""
-        return state_of(self._cls, call("state_get", [""], "get_state"))
+        raw = call("state_get", [""], "get_state")
+        with whole():
+            return state_of(self._cls, raw)
 
     async def set_state(self, state):
         """Replaces the whole state."""
-        call("state_edit", [["set", "", state]], "set_state")
+        _put("state_edit", [["set", "", state]], "set_state")
 
     async def get(self, path, default=_MISSING):
         """Returns the value at a path, or the default. Without a default, a missing value is an error of the code not_found."""
         request = [path] if default is _MISSING or default is ... else [path, default]
         value = call("state_get", request, f"get {_quoted(path)}", "get(path, default=...) gives a default")
-        return state_of(self._cls, value) if path == "" else self._typed(path, value)
+        with whole():
+            return state_of(self._cls, value) if path == "" else self._typed(path, value)
 
     def _typed(self, path, value):
         if self._cls is None or "." in path or not isinstance(value, (dict, list)):
@@ -127,11 +128,11 @@ class Store:
 
     async def set(self, path, value):
         """Sets the value at a path, and makes missing maps on the path."""
-        call("state_edit", [["set", path, value]], f"set {_quoted(path)}")
+        _put("state_edit", [["set", path, value]], f"set {_quoted(path)}")
 
     async def clear(self):
         """Resets the whole state to its declared defaults."""
-        call("state_edit", [["clear"]], "clear")
+        _put("state_edit", [["clear"]], "clear")
 
     def edit_state(self):
         """Opens the state for a change that nobody interferes with: async with ctx.store.edit_state() as state: ...
@@ -154,23 +155,23 @@ class Store:
 
     async def delete(self, path):
         """Removes the value at a path and reports whether there was one."""
-        return call("state_edit", [["delete", path]], f"delete {_quoted(path)}")[0]
+        return _put("state_edit", [["delete", path]], f"delete {_quoted(path)}")[0]
 
     async def append(self, path, value):
         """Adds a value to the list at a path and returns the new length."""
-        return call("state_edit", [["append", path, value]], f"append {_quoted(path)}")[0]
+        return _put("state_edit", [["append", path, value]], f"append {_quoted(path)}")[0]
 
     async def increment(self, path, by=1):
         """Adds to the number at a path and returns the new value. A missing value counts as 0."""
-        return call("state_edit", [["increment", path, by]], f"increment {_quoted(path)}")[0]
+        return _put("state_edit", [["increment", path, by]], f"increment {_quoted(path)}")[0]
 
     async def merge(self, path, entries):
         """Merges entries into the map at a path, recursively."""
-        call("state_edit", [["merge", path, entries]], f"merge {_quoted(path)}")
+        _put("state_edit", [["merge", path, entries]], f"merge {_quoted(path)}")
 
     async def test(self, path, value):
         """Fails with the code conflict unless the value at the path equals the value."""
-        call("state_edit", [["test", path, value]], f"test {_quoted(path)}")
+        _put("state_edit", [["test", path, value]], f"test {_quoted(path)}")
 
     def batch(self):
         """Starts a list of edits that take effect together or not at all."""
@@ -210,6 +211,6 @@ class Batch:
 
     async def do(self):
         """Makes the edits and returns a result for each."""
-        return call("state_edit", self._edits, "batch") if self._edits else []
+        return _put("state_edit", self._edits, "batch") if self._edits else []
 
 

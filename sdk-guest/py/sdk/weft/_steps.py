@@ -1,11 +1,9 @@
 """Steps: what their annotations and their code say."""
 
-import dis
-import inspect
 import types
 import typing
 
-from . import _context, collect, resource
+from . import _code, _context, collect, resource
 from ._context import Context
 from .errors import WorkflowValidationError
 from .events import Event, StepFailedEvent, StepInput
@@ -65,7 +63,7 @@ class Plan:
         self.name, self.run, self.options, self.workflow, self.bound = f.__weft_step__.name or name, f, f.__weft_step__, workflow, bound
         self.accepts, self.emits, self.lists, self.waits, self.streams, self.mentions, self.event_names, self.faults = [], [], [], [], [], [], [], []
         self.mode, self.take, self.none, self.context_name, self.resources, self.state = "one", None, False, None, {}, None
-        self.coroutine = inspect.iscoroutinefunction(f)
+        self.coroutine = _code.is_kind(f, _code.COROUTINE)
         self._read_signature(f)
         self._read_code(f)
         self._check()
@@ -79,7 +77,7 @@ class Plan:
         except NameError as e:
             self.faults.append(f"the annotation {e.name} is not known: import or define it")
             return
-        parameters = list(inspect.signature(f).parameters)[1 if self.bound else 0:]
+        parameters = _code.parameters(f)[1 if self.bound else 0:]
         self.resources = resource.resources_in({k: v for k, v in hints.items() if k != "return"})
         for name in parameters:
             hint = hints.get(name)
@@ -175,7 +173,7 @@ class Plan:
             self.faults.append("an atomic step cannot wait: leave out atomic, or let another step wait")
         if o.catches is not None and self.accepts and not all(issubclass(t, StepFailedEvent) for t in self.accepts):
             self.faults.append("a handler of errors takes ev: StepFailedEvent")
-        if inspect.isasyncgenfunction(self.run) or inspect.isgeneratorfunction(self.run):
+        if _code.is_kind(self.run, _code.GENERATOR | _code.ASYNC_GENERATOR):
             self.faults.append("it yields: return a list of events, or call ctx.send_event")
 
     def types(self):
@@ -193,7 +191,7 @@ class Plan:
             "name": self.name, "accepts": accepts, "emits": emits or None, "waits": [t.__name__ for t in self.waits] or None,
             "catches": None if o.catches == [] else o.catches, "max_recoveries": o.recoveries, "workers": o.workers,
             "timeout": None if o.timeout is None else nanoseconds(o.timeout), "retry": o.retry.manifest() if o.retry else None,
-            "atomic": o.atomic or None, "accept_subtypes": o.subclasses or None, "description": inspect.cleandoc(self.run.__doc__) if self.run.__doc__ else None,
+            "atomic": o.atomic or None, "accept_subtypes": o.subclasses or None, "description": _code.cleandoc(self.run.__doc__),
         }
         return {k: v for k, v in m.items() if v is not None}
 
@@ -255,13 +253,13 @@ def _names(code):
     """Lists the names that a function loads: (name, None) for a global name, (name, "self") for an attribute of the first parameter."""
     found = []
     for c in _codes(code):
-        last = None
-        for i in dis.get_instructions(c):
-            if i.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-                found.append((i.argval, None))
-            elif i.opname in ("LOAD_ATTR", "LOAD_METHOD") and last is not None and last.opname in ("LOAD_FAST", "LOAD_DEREF") and last.argval == "self":
-                found.append((i.argval, "self"))
-            last = i
+        of_self = False
+        for op, name in _code.instructions(c):
+            if op in ("LOAD_GLOBAL", "LOAD_NAME"):
+                found.append((name, None))
+            elif of_self and op in ("LOAD_ATTR", "LOAD_METHOD"):
+                found.append((name, "self"))
+            of_self = name == "self" and op in ("LOAD_FAST", "LOAD_DEREF")
     return found
 
 
@@ -270,16 +268,16 @@ def _waited(f):
     found = []
     for c in _codes(f.__code__):
         waits = False
-        for i in dis.get_instructions(c):
-            if i.opname in ("LOAD_METHOD", "LOAD_ATTR") and i.argval == "wait_for_event":
+        for op, name in _code.instructions(c):
+            if op in ("LOAD_METHOD", "LOAD_ATTR") and name == "wait_for_event":
                 waits = True
-            elif waits and i.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF"):
-                value = f.__globals__.get(i.argval)
+            elif waits and op in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF"):
+                value = f.__globals__.get(name)
                 if _is_event(value):
                     found.append(value)
                     waits = False
                 elif not isinstance(value, types.ModuleType):
                     waits = False
-            elif waits and i.opname == "LOAD_FAST":
+            elif waits and op == "LOAD_FAST":
                 waits = False
     return found

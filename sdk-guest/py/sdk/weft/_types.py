@@ -1,6 +1,5 @@
 """Types of Python as converters of values and as JSON Schema."""
 
-import dataclasses
 import datetime
 import enum
 import re
@@ -29,6 +28,8 @@ class FieldInfo:
 def Field(default=MISSING, *, default_factory=None, description=None, **limits):
     """Describes a field of a model: its default, and limits of its values (ge, gt, le, lt, min_length, max_length, pattern)."""
     for name in limits:
+        if name in ("alias", "validation_alias", "serialization_alias"):
+            raise TypeError(f"Field has no {name} in a step: give the field the name that it has in the JSON")
         if name not in FieldInfo.__slots__ and name not in ("title", "examples", "repr", "deprecated"):
             raise TypeError(f"Field has no {name} in a step: it has default, default_factory, description, ge, gt, le, lt, min_length, max_length and pattern")
     return FieldInfo(default, default_factory, description, **limits)
@@ -200,6 +201,11 @@ def _enum(t):
     return convert
 
 
+def dataclass_fields(t):
+    import dataclasses  # the program has imported it, as it has a dataclass
+    return dataclasses.fields(t)
+
+
 def _dataclass(t):
     plan = None
 
@@ -211,11 +217,15 @@ def _dataclass(t):
             raise wrong(path, "a " + t.__name__, v)
         if plan is None:
             hints = typing.get_type_hints(t, include_extras=True)
-            plan = {f.name: converter(hints[f.name]) for f in dataclasses.fields(t) if f.init}
+            plan = {f.name: converter(hints[f.name]) for f in dataclass_fields(t) if f.init}
         try:
-            return t(**{k: plan[k](x, f"{path}.{k}") if plan.get(k) else x for k, x in v.items() if k in plan})
+            made = t(**{k: plan[k](x, f"{path}.{k}") if plan[k] else x for k, x in v.items() if k in plan})
         except TypeError as e:
             raise ValidationError(f"{path}: {e}") from None
+        rest = {k: x for k, x in v.items() if k not in plan} if whole else None
+        if rest and hasattr(made, "__dict__"):
+            object.__setattr__(made, _REST, rest)
+        return made
     return convert
 
 
@@ -253,6 +263,8 @@ def limited(f, info):
     return _limited(f, info)
 
 
+_REST = "__weft_rest__"  # the attribute that holds the entries of the state which a model or a dataclass does not declare
+whole = False  # models and dataclasses are made of the state, or written to it: they keep the entries that they do not declare
 _models = []  # functions that give a converter, and a schema, for a class of theirs
 
 
@@ -288,7 +300,7 @@ def converter(t):
         return _mapping(make if make is not dict and not args and make().__class__ is make else dict, *([converter(a) for a in args] if len(args) == 2 else (None, None)))
     if issubclass(base, enum.Enum):
         return _enum(base)
-    if dataclasses.is_dataclass(base):
+    if hasattr(base, "__dataclass_fields__"):
         return _dataclass(base)
     if base is object or getattr(base, "_is_protocol", False):
         return None
@@ -341,7 +353,7 @@ def schema(t):
         return {"type": "object", "additionalProperties": schema(args[1])} if len(args) == 2 else {"type": "object"}
     if issubclass(base, enum.Enum):
         return _choice([m.value for m in base])
-    if dataclasses.is_dataclass(base):
+    if hasattr(base, "__dataclass_fields__"):
         return of_dataclass(base)
     if base.__name__ in ("UUID", "Decimal", "Path") and base.__module__ in ("uuid", "decimal", "pathlib"):
         return {"type": "string"}
@@ -380,11 +392,12 @@ def typed_dict(t):
 def of_dataclass(t):
     hints = typing.get_type_hints(t, include_extras=True)
     properties, required = {}, []
-    for f in dataclasses.fields(t):
+    from dataclasses import MISSING as missing
+    for f in dataclass_fields(t):
         s = schema(hints[f.name])
-        if f.default is not dataclasses.MISSING:
+        if f.default is not missing:
             s = {**s, "default": default_wire(f.default, hints[f.name])}
-        elif f.default_factory is dataclasses.MISSING:
+        elif f.default_factory is missing:
             required.append(f.name)
         properties[f.name] = s
     return required_list(properties, required)

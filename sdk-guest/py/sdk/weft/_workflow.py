@@ -3,6 +3,7 @@
 import re
 
 from . import _context
+from ._code import cleandoc
 from ._model import BaseModel, initial_of, schema_of
 from ._steps import Plan
 from .errors import WorkflowRuntimeError, WorkflowValidationError
@@ -13,12 +14,14 @@ _MISSING = object()
 
 
 def _of_state(s):
-    """Returns a schema without anyOf, which schemas of states do not have: the types of its members, and what else X | None says of X."""
+    """Returns a schema without anyOf and format, which schemas of states do not have: in the place of anyOf are the types of its members,
+    and what else X | None says of X."""
     if isinstance(s, list):
         return [_of_state(x) for x in s]
     if not isinstance(s, dict):
         return s
-    s = {k: v if k in ("default", "enum", "const") else _of_state(v) for k, v in s.items()}
+    s = {k: v if k in ("default", "enum", "const") else {n: _of_state(x) for n, x in v.items()} if k == "properties" else _of_state(v)
+         for k, v in s.items() if k != "format"}
     members = s.pop("anyOf", None)
     if not isinstance(members, list):
         return s if members is None else {**s, "anyOf": members}
@@ -144,7 +147,7 @@ class Definition:
         m = {
             "abi": 1, "workflow": self.name, "steps": [p.manifest() for p in self.steps.values()],
             "events": {name: _event(t) for name, t in self.types.items()},
-            "version": o["version"], "description": _doc(doc), "part": o["part"] or any(p.is_part() for p in self.steps.values()) or None,
+            "version": o["version"], "description": cleandoc(doc), "part": o["part"] or any(p.is_part() for p in self.steps.values()) or None,
             "resources": o["resources"], "timeout": None if timeout is _MISSING else 0 if timeout is None else nanoseconds(timeout),
         }
         if self.state is not None:
@@ -158,14 +161,9 @@ class Definition:
         _context._known.update(self.types)
 
 
-def _doc(text):
-    import inspect
-    return inspect.cleandoc(text) if text else None
-
-
 def _event(t):
     base = base_of(t)
-    m = {"schema": {**schema_of(t), "title": t.__name__}, "kind": t.__weft_kind__, "extends": base and base.__name__, "description": _doc(t.__dict__.get("__doc__"))}
+    m = {"schema": {**schema_of(t), "title": t.__name__}, "kind": t.__weft_kind__, "extends": base and base.__name__, "description": cleandoc(t.__dict__.get("__doc__"))}
     if t.__module__.startswith("weft."):
         m["description"] = None
     return {k: v for k, v in m.items() if v is not None}

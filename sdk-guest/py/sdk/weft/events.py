@@ -10,7 +10,10 @@ class DictLikeModel(BaseModel):
     """A model that keeps values which are not declared as fields, and gives all values by name too: ev["x"], ev.get("x")."""
 
     def _take_rest(self, values):
-        self.__dict__.update(values)
+        if plan_of(type(self)).extra is None:
+            self.__dict__.update(values)
+        else:
+            super()._take_rest(values)
 
     def __setattr__(self, name, value):
         if name in plan_of(type(self)).names:

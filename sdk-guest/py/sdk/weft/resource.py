@@ -1,6 +1,5 @@
 """Values that steps receive beside their event."""
 
-import inspect
 import typing
 
 from .errors import WorkflowValidationError
@@ -13,13 +12,13 @@ class _Resource:
         self.name = getattr(factory, "__qualname__", type(factory).__name__)
 
     def needs(self):
-        hints = typing.get_type_hints(self.factory, include_extras=True) if inspect.isroutine(self.factory) else {}
+        hints = typing.get_type_hints(self.factory, include_extras=True) if hasattr(self.factory, "__annotations__") and not isinstance(self.factory, type) else {}
         return resources_in(hints)
 
     async def make(self, manager):
         args = {name: await manager.get(r) for name, r in self.needs().items()}
         value = self.factory(**args)
-        return await value if inspect.isawaitable(value) else value
+        return await value if hasattr(value, "__await__") else value
 
 
 class _Config:

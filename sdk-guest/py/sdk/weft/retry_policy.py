@@ -4,7 +4,6 @@ The names are those of LlamaIndex Workflows. Conditions on exceptions run in the
 is final. on_codes and on_message run in the host, and so apply to failures of the host as well, such as a timeout.
 """
 
-import dataclasses
 import datetime
 import re
 
@@ -24,14 +23,14 @@ def nanoseconds(value):
     return sum(round(float(n) * units[unit]) for n, unit in parts)
 
 
-@dataclasses.dataclass(frozen=True)
 class RetryInfo:
     """What a step knows of its earlier attempts."""
 
-    retry_number: int
-    elapsed_seconds: float
-    last_exception: Exception | None
-    last_failed_at: datetime.datetime | None
+    def __init__(self, retry_number, elapsed_seconds, last_exception, last_failed_at):
+        self.retry_number = retry_number
+        self.elapsed_seconds = elapsed_seconds
+        self.last_exception = last_exception
+        self.last_failed_at = last_failed_at
 
 
 # ---- conditions
