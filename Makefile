@@ -18,6 +18,7 @@ BENCH = .
 BENCHFLAGS =
 KILLS = 1000
 SEEDS = 100000
+CHAOS = 5m
 FUZZTIME = 60s
 
 CACHE := $(or $(XDG_CACHE_HOME),$(if $(HOME),$(HOME)/.cache))
@@ -58,7 +59,7 @@ test-quick: need-go ## Test the host with Go alone, in under two minutes
 .PHONY: soak
 soak: test-plugins ## Run all tests with all their seeds, modules, histories and kills (hours: nightly and before a release)
 	@WEFT_SOAK=1 .ci/test $(TESTFLAGS)
-	@$(MAKE) crash simulate fuzz
+	@$(MAKE) crash chaos simulate fuzz
 
 .PHONY: starved
 starved: test-plugins ## Run the host's tests with the cores taken away: beside busy loops, and with 40 % of the CPU time (TESTFLAGS=-short: the quick tests)
@@ -108,9 +109,15 @@ crash: toolchain postgres build ## Kill a server under load, again and again (KI
 	@$(parallel) plugins-tinygo
 	@WEFT_KILLS='$(KILLS)' go test ./host/hosttest -run '^TestStorm(OnPostgres)?$$' -count=1 -timeout 12h -v
 
+.PHONY: chaos
+chaos: toolchain postgres build ## Play faults of machines, networks and PostgreSQL on a cluster of three nodes under load for a while (CHAOS=5m, 1h), and check what its clients have seen
+	@$(parallel) plugins-go plugins-tinygo
+	@WEFT_CHAOS='$(CHAOS)' go test ./host/hosttest -run '^TestChaos$$' -count=1 -timeout 12h -v
+
 .PHONY: simulate
-simulate: need-go ## Play the scheduler's simulation on and on (SEEDS=100000 of them), from one seed to the next
+simulate: need-go ## Play the scheduler's simulation on and on (SEEDS=100000 of them), from one seed to the next, and that of a cluster (a tenth of them)
 	@WEFT_SEEDS='$(SEEDS)' go test ./host/scheduler -run '^TestSimulation$$' -count=1 -timeout 12h -v
+	@go test ./host/cluster -run '^TestSimulation$$' -count=1 -timeout 12h -v -cluster.seeds=$$(( $(SEEDS) / 10 ))
 
 .PHONY: toolchain
 toolchain: need-go ## Install the guests' compilers (Debian; root or sudo), once
