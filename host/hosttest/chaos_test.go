@@ -178,7 +178,7 @@ func (c *chaos) round(rnd *rand.Rand, most time.Duration, counts map[string]int)
 		pause(c.t, rnd, time.Second)
 		c.pg.Again(c.t)
 	}
-	if rnd.IntN(3) == 0 {
+	if rnd.IntN(6) == 0 {
 		pause(c.t, rnd, most)
 	} else {
 		pause(c.t, rnd, 2*time.Second)
