@@ -19,6 +19,7 @@ BENCHFLAGS =
 KILLS = 1000
 SEEDS = 100000
 CHAOS = 5m
+FAULTS = 100
 FUZZTIME = 60s
 
 CACHE := $(or $(XDG_CACHE_HOME),$(if $(HOME),$(HOME)/.cache))
@@ -110,14 +111,13 @@ crash: toolchain postgres build ## Kill a server under load, again and again (KI
 	@WEFT_KILLS='$(KILLS)' go test ./host/hosttest -run '^TestStorm(OnPostgres)?$$' -count=1 -timeout 12h -v
 
 .PHONY: chaos
-chaos: toolchain postgres build ## Play faults of machines, networks and PostgreSQL on a cluster of three nodes under load for a while (CHAOS=5m, 1h), and check what its clients have seen
+chaos: toolchain postgres build ## Play faults of nodes (FAULTS=100), then of networks too (for CHAOS=5m), and of PostgreSQL on a cluster under load, and check what its clients have seen
 	@$(parallel) plugins-go plugins-tinygo
-	@WEFT_CHAOS='$(CHAOS)' go test ./host/hosttest -run '^TestChaos$$' -count=1 -timeout 12h -v
+	@WEFT_FAULTS='$(FAULTS)' WEFT_CHAOS='$(CHAOS)' go test ./host/hosttest -run '^Test(StormOnCluster|Chaos)$$' -count=1 -timeout 12h -v
 
 .PHONY: simulate
-simulate: need-go ## Play the scheduler's simulation on and on (SEEDS=100000 of them), from one seed to the next, and that of a cluster (a tenth of them)
-	@WEFT_SEEDS='$(SEEDS)' go test ./host/scheduler -run '^TestSimulation$$' -count=1 -timeout 12h -v
-	@go test ./host/cluster -run '^TestSimulation$$' -count=1 -timeout 12h -v -cluster.seeds=$$(( $(SEEDS) / 10 ))
+simulate: need-go ## Play the simulations of the scheduler and of a cluster on and on (SEEDS=100000 of them), from one seed to the next
+	@WEFT_SEEDS='$(SEEDS)' go test ./host/scheduler ./host/cluster -run '^TestSimulation$$' -count=1 -timeout 12h -v
 
 .PHONY: toolchain
 toolchain: need-go ## Install the guests' compilers (Debian; root or sudo), once

@@ -3,9 +3,10 @@ package cluster
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,8 +14,8 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// seeds is how many simulations a test runs.
-var seeds = flag.Int("cluster.seeds", 300, "number of simulated clusters")
+// seeds is how many clusters a test simulates, unless WEFT_SEEDS says how many.
+const seeds = 300
 
 // The simulation: several nodes, each with a host that has one value in memory, on one table
 // in a model of the store. All is stepped by one goroutine, with a clock of its own, and by
@@ -572,7 +573,11 @@ func (w *world) answer(p *process) {
 // A cluster never has two owners, never answers from an old memory, and always has an owner
 // again when faults cease.
 func TestSimulation(t *testing.T) {
-	for seed := range uint64(*seeds) {
+	count, err := strconv.ParseUint(os.Getenv("WEFT_SEEDS"), 10, 64)
+	if err != nil {
+		count = seeds
+	}
+	for seed := range count {
 		if err := simulate(seed, noFault); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}

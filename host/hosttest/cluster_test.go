@@ -233,16 +233,17 @@ func TestCluster(t *testing.T) {
 	wantWeft(t, "no faults", "check", "--online", "--store", n.store)
 }
 
-// Kills of a storm on a cluster, unless WEFT_KILLS says how many.
-const clusterKills = 8
+// clusterFaults is how many faults a storm on a cluster has, unless WEFT_FAULTS says how
+// many.
+const clusterFaults = 5
 
 // TestStormOnCluster is [TestStorm] on a cluster, whose nodes are killed, stopped for a
 // while, replaced in order, and lose PostgreSQL, in a random order.
 func TestStormOnCluster(t *testing.T) {
 	rnd := seed(t)
-	kills := clusterKills
-	if k, err := strconv.Atoi(os.Getenv("WEFT_KILLS")); err == nil {
-		kills = k
+	faults := clusterFaults
+	if k, err := strconv.Atoi(os.Getenv("WEFT_FAULTS")); err == nil {
+		faults = k
 	}
 	pg := pgtest.Own(t)
 	n := newNodes(t, 3, pg.URL)
@@ -250,8 +251,8 @@ func TestStormOnCluster(t *testing.T) {
 	s.p.URL = n.url
 	s.url.Store(&n.url)
 	s.begin(rnd)
-	told := map[string]int{}
-	for i := range kills {
+	done := map[string]int{}
+	for i := range faults {
 		pause(t, rnd, time.Second)
 		p := n.list[rnd.IntN(len(n.list))]
 		what := "kill"
@@ -284,17 +285,17 @@ func TestStormOnCluster(t *testing.T) {
 			pause(t, rnd, time.Second)
 			pg.Again(t)
 		}
-		told[what]++
+		done[what]++
 		n.awaitOwner()
 		if t.Failed() {
-			t.Fatalf("after %d kills: %v", i+1, told)
+			t.Fatalf("after %d faults: %v", i+1, done)
 		}
 	}
 	s.end(s.unblocked)
 	s.unblocked()
 	s.verify()
 	wantWeft(t, "no faults", "check", "--online", "--store", pg.URL)
-	t.Logf("%v; %d runs, %d requests sent again, %d events seen", told, s.runs.Load(), s.again.Load(), s.seen.Load())
+	t.Logf("%v; %d runs, %d requests sent again, %d events seen", done, s.runs.Load(), s.again.Load(), s.seen.Load())
 }
 
 // No request fails while all nodes are replaced in order, one after the other.

@@ -22,7 +22,7 @@ const counter = `const run = () => { const s = weft.state_begin([""]); const n =
 
 // The fuel of a step is what its author pays beyond the work of the function.
 func TestFuelOfACounterStep(t *testing.T) {
-	const most = 28_000
+	const most = 24_000
 	p := start(t, counter)
 	state, err := abi.EncodeValue(map[string]any{"count": int64(4)})
 	if err != nil {

@@ -26,7 +26,7 @@ class WeftError extends Error { constructor(m, o) { super(m); Object.assign(this
 weft.WeftError = WeftError;
 weft.describe = () => ({ abi: 1, workflow: "probe", steps: [{ name: "run", accepts: ["StartEvent"], emits: ["StopEvent"] }],
   events: { StartEvent: { kind: "start" }, StopEvent: { kind: "stop" } } });
-weft.step = async ([step, [type, fields], info]) => ["StopEvent", { result: await run(fields, info) }];
+weft.step = async ([step, [type, fields]]) => ["StopEvent", { result: await run(fields, run.length > 1 && weft.input()[2]) }];
 `
 
 // library holds the plugins of all tests: they share one sandbox.

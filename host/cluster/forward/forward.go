@@ -45,6 +45,8 @@ const (
 	DefaultTimeout = 10 * time.Second
 	// keepBody is how much of a body a node keeps, to be able to send it again.
 	keepBody = 8 << 20
+	// readAnswer is how much of an answer a node reads before it writes anything of it.
+	readAnswer = 1 << 20
 	// keepBodies is how much a node keeps of all bodies.
 	keepBodies = 256 << 20
 	// answerTimeout is how long a client may take to read a part of an answer.

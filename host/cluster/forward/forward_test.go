@@ -53,7 +53,11 @@ type node struct {
 func newTown(t *testing.T, count int) *town {
 	w := &town{t: t, changed: make(chan struct{})}
 	w.tenure, w.end = context.WithCancel(context.Background())
-	t.Cleanup(func() { w.end() })
+	t.Cleanup(func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.end()
+	})
 	for range count {
 		w.join()
 	}
@@ -358,6 +362,7 @@ func TestLease(t *testing.T) {
 			owner.lease.Store(true) // between the reading and the answer
 			_, _ = io.WriteString(rw, "old")
 		case "/stream":
+			rw.Header().Set("Content-Type", "text/event-stream")
 			_, _ = io.WriteString(rw, "one")
 			_ = http.NewResponseController(rw).Flush()
 			owner.lease.Store(true)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"mime"
 	"net/http"
 	"net/http/httptrace"
 	"strconv"
@@ -235,8 +236,26 @@ func (q *request) outgoing(ctx context.Context, target cluster.Target) *http.Req
 	return out
 }
 
-// copy writes the answer of another node, and flushes what comes in parts.
+// isStream reports whether an answer comes in parts that the client waits for.
+func isStream(answer *http.Response) bool {
+	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+	return answer.ContentLength < 0 && (kind == "text/event-stream" || kind == "application/x-ndjson")
+}
+
+// copy writes the answer of another node. What is not a stream is first read, so that
+// nothing is written of an answer whose end does not come. The parts of a stream are flushed.
 func (q *request) copy(answer *http.Response) outcome {
+	parts := isStream(answer)
+	var first []byte
+	whole := false
+	if !parts {
+		var err error
+		first, err = io.ReadAll(io.LimitReader(answer.Body, readAnswer))
+		if err != nil {
+			return unknown
+		}
+		whole = len(first) < readAnswer
+	}
 	removeHopHeaders(answer.Header)
 	answer.Header.Del(headerMoved)
 	h := q.w.Header()
@@ -245,7 +264,13 @@ func (q *request) copy(answer *http.Response) outcome {
 	_ = rc.SetReadDeadline(time.Time{})
 	_ = rc.SetWriteDeadline(time.Now().Add(answerTimeout))
 	q.w.WriteHeader(answer.StatusCode)
-	parts := answer.ContentLength < 0
+	if _, err := q.w.Write(first); err != nil && len(first) > 0 {
+		return cut
+	}
+	if whole {
+		q.f.stats.forwarded.Add(1)
+		return answered
+	}
 	if parts {
 		_ = rc.Flush()
 	}

@@ -32,6 +32,7 @@ const (
 	// watchFor is how long an entry of the same name must be silent before it is closed: a
 	// node may answer from memory until then.
 	watchFor = 1500 * time.Millisecond
+	watches  = 3
 	// beatConnect bounds the making of the connection of the beats.
 	beatConnect = 5 * time.Second
 	// memberLock is how long a change of the table waits for another node. It then ends the
@@ -88,22 +89,8 @@ func (m *Members) namesakes(ctx context.Context, name string) ([]cluster.Info, e
 // [ErrNameTaken] if another process beats under the name; an error if the nodes that are
 // there have another lease.
 func (m *Members) Join(ctx context.Context, self cluster.Self) (place cluster.Place, err error) {
-	before, err := m.namesakes(ctx, self.Name)
-	if err != nil {
+	if err := m.closeNamesakes(ctx, self.Name); err != nil {
 		return place, err
-	}
-	if len(before) > 0 {
-		if err := pause(ctx, watchFor); err != nil {
-			return place, err
-		}
-		for i := range before {
-			if err := m.fence(ctx, cluster.Place{}, &before[i]); err != nil && !errors.Is(err, errAlive) {
-				return place, err
-			}
-		}
-		if after, err := m.namesakes(ctx, self.Name); err != nil || len(after) > 0 {
-			return place, errors.Join(err, fmt.Errorf("%w: %q; give each node a name of its own", ErrNameTaken, self.Name))
-		}
 	}
 	err = m.change(ctx, cluster.Place{}, func(tx pgx.Tx) (err error) {
 		place, err = m.enter(ctx, tx, self)
@@ -113,6 +100,29 @@ func (m *Members) Join(ctx context.Context, self cluster.Self) (place cluster.Pl
 		m.place = place
 	}
 	return place, err
+}
+
+// closeNamesakes closes the entries of a name if they are silent. The last commit of a process
+// that was killed may end a moment later, so the entries are watched more than once.
+func (m *Members) closeNamesakes(ctx context.Context, name string) error {
+	for range watches {
+		before, err := m.namesakes(ctx, name)
+		if err != nil || len(before) == 0 {
+			return err
+		}
+		if err := pause(ctx, watchFor); err != nil {
+			return err
+		}
+		for i := range before {
+			if err := m.fence(ctx, cluster.Place{}, &before[i]); err != nil && !errors.Is(err, errAlive) {
+				return err
+			}
+		}
+	}
+	if left, err := m.namesakes(ctx, name); err != nil || len(left) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w: %q; give each node a name of its own", ErrNameTaken, name)
 }
 
 // enter makes a new entry.

@@ -79,6 +79,11 @@ prepare() {
 	replace "$to/quickjs.c" 1 '    js_free(ctx, ctor_fd->source);' '    drop_source(ctx->rt, ctor_fd->source);'
 	replace "$to/quickjs.c" 1 '    js_free(ctx, fd->source);' '    drop_source(ctx->rt, fd->source);'
 	replace "$to/quickjs.c" 1 '    js_free_rt(rt, b->source);' '    drop_source(rt, b->source);'
+	replace "$to/quickjs.c" 1 'static void js_set_uncatchable_error(JSValueConst val, bool flag);' \
+		'static void js_set_uncatchable_error(JSValueConst val, bool flag);\nstatic JSValue async_promise(JSContext *ctx, JSValue *kept);\nstatic JSValue settle_async(JSContext *ctx, JSValueConst promise, bool failed, int argc, JSValueConst *argv);'
+	replace "$to/quickjs.c" 1 '    promise = JS_NewPromiseCapability(ctx, s->resolving_funcs);' '    promise = async_promise(ctx, s->resolving_funcs);'
+	replace "$to/quickjs.c" 1 '            ret2 = JS_Call(ctx, s->resolving_funcs[1], JS_UNDEFINED,' '            ret2 = settle_async(ctx, s->resolving_funcs[0], true,'
+	replace "$to/quickjs.c" 1 '            ret2 = JS_Call(ctx, s->resolving_funcs[0], JS_UNDEFINED,' '            ret2 = settle_async(ctx, s->resolving_funcs[0], false,'
 	cp "$here/stack.h" "$to"
 	cat "$here/internals.c" >>"$to/quickjs.c"
 }

@@ -442,9 +442,9 @@ static bool take_field(reader *r, JSValueConst map, keys *k, int depth) {
 	return ok;
 }
 
-static JSValue take_map(reader *r, uint64_t n, int depth) {
+static JSValue take_map(reader *r, uint64_t n, int depth, JSValueConst proto) {
 	if (n > (uint64_t)(r->end - r->at) / 2) return fault(r, "a map longer than the message");
-	JSValue map = JS_NewObject(ctx);
+	JSValue map = JS_IsObject(proto) ? JS_NewObjectProto(ctx, proto) : JS_NewObject(ctx);
 	keys k = {0};
 	for (; n > 0; n--) {
 		if (!take_field(r, map, &k, depth)) {
@@ -491,7 +491,7 @@ static JSValue take(reader *r, int depth) {
 		return s ? JS_NewStringLen(ctx, s, (size_t)n) : JS_EXCEPTION;
 	}
 	case 4: return take_array(r, n, depth);
-	case 5: return take_map(r, n, depth);
+	case 5: return take_map(r, n, depth, JS_UNDEFINED);
 	case 7:
 		if (info == 20 || info == 21) return JS_NewBool(ctx, info == 21);
 		if (info == 22) return JS_NULL;
@@ -508,4 +508,42 @@ JSValue cbor_take(const uint8_t *from, size_t size) {
 		return fault(&r, "bytes after the message");
 	}
 	return v;
+}
+
+/* take_event reads [type, fields, ...]: fields get the prototype that protos has for the type. What is not an event is read as it is. */
+static JSValue take_event(reader *r, JSValueConst protos) {
+	const uint8_t *from = r->at;
+	uint64_t n, fields;
+	int info;
+	if (head(r, &n, &info) != 4 || n < 2 || n > 3 || r->at == r->end || *r->at >> 5 != 3) {
+		if (!JS_HasException(ctx)) return r->at = from, take(r, 1);
+		return JS_EXCEPTION;
+	}
+	JSValue items[3];
+	int have = 0;
+	items[have++] = take(r, 2);
+	if (!JS_IsException(items[0]) && r->at < r->end && *r->at >> 5 == 5 && head(r, &fields, &info) == 5) {
+		JSAtom type = JS_ValueToAtom(ctx, items[0]);
+		JSValue proto = JS_GetProperty(ctx, protos, type);
+		JS_FreeAtom(ctx, type);
+		items[have++] = JS_IsException(proto) ? proto : take_map(r, fields, 2, proto);
+		JS_FreeValue(ctx, proto);
+	}
+	while (have < (int)n && !JS_IsException(items[have - 1])) items[have++] = take(r, 2);
+	if (!JS_IsException(items[have - 1])) return JS_NewArrayFrom(ctx, have, items);
+	while (--have > 0) JS_FreeValue(ctx, items[have - 1]);
+	return JS_EXCEPTION;
+}
+
+JSValue cbor_take_step(const uint8_t *from, size_t size, JSValueConst protos) {
+	reader r = {from, from, from + size};
+	uint64_t n;
+	int info;
+	if (head(&r, &n, &info) != 4 || n < 2) return JS_HasException(ctx) ? JS_EXCEPTION : fault(&r, "the input of a step is another");
+	JSValue items[2] = {take(&r, 1), JS_UNDEFINED};
+	if (JS_IsException(items[0])) return JS_EXCEPTION;
+	items[1] = take_event(&r, protos);
+	if (!JS_IsException(items[1])) return JS_NewArrayFrom(ctx, 2, items);
+	JS_FreeValue(ctx, items[0]);
+	return JS_EXCEPTION;
 }

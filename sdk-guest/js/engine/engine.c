@@ -65,7 +65,8 @@ JSRuntime *rt;
 JSContext *ctx;
 
 
-static JSValue native, run_step, give_result, weft_error = JS_UNDEFINED;
+static writer given; /* the step's input */
+static JSValue native, run_step, give_result, protos = JS_UNDEFINED, weft_error = JS_UNDEFINED;
 
 uint64_t host_random_call(const void *request, uint32_t size) { return host_random(request, size); }
 void host_response_copy(void *to, uint32_t offset, uint32_t size) { host_response(to, offset, size); }
@@ -194,6 +195,9 @@ static JSValue js_decode(JSContext *c, JSValueConst self, int argc, JSValueConst
 	done_writing(&copy);
 	return v;
 }
+
+/* js_input gives the step's input, made anew at each call. */
+static JSValue js_input(JSContext *c, JSValueConst self, int argc, JSValueConst *argv) { return cbor_take(given.at, given.size); }
 
 static JSValue js_float(JSContext *c, JSValueConst self, int argc, JSValueConst *argv) {
 	double d;
@@ -433,9 +437,9 @@ static JSValue settle(JSValue v, JSValueConst input) {
 
 static void natives_init(void) {
 	static const JSCFunctionListEntry natives[] = {
-		JS_PROP_INT32_DEF("version", 1, 0),
+		JS_PROP_INT32_DEF("version", 2, 0),
 		JS_CGETSET_DEF("inStep", js_in_step, NULL),
-		JS_CFUNC_DEF("settle", 1, js_settle),
+		JS_CFUNC_DEF("input", 0, js_input),
 		JS_CFUNC_DEF("encode", 1, js_encode),
 		JS_CFUNC_DEF("decode", 1, js_decode),
 		JS_CFUNC_DEF("float", 1, js_float),
@@ -444,6 +448,8 @@ static void natives_init(void) {
 	};
 	native = JS_NewObject(ctx);
 	JS_SetPropertyFunctionList(ctx, native, natives, COUNT(natives));
+	JS_SetPropertyStr(ctx, native, "settle", JS_NewCFunction(ctx, js_settle, "settle", 1)); /* those above are made at first use */
+	JS_SetPropertyStr(ctx, native, "protos", JS_NewObjectProto(ctx, JS_NULL));
 	for (size_t i = 0; i < COUNT(calls); i++)
 		JS_SetPropertyStr(ctx, native, calls[i].name, JS_NewCFunctionMagic(ctx, js_call, calls[i].name, 1, JS_CFUNC_generic_magic, (int)i));
 }
@@ -504,6 +510,7 @@ EXPORT(weft_describe) void weft_describe(void) {
 	weft_error = JS_GetPropertyStr(ctx, native, "WeftError");
 	run_step = JS_GetPropertyStr(ctx, native, "step");
 	give_result = JS_GetPropertyStr(ctx, native, "give");
+	protos = JS_GetPropertyStr(ctx, native, "protos");
 	JS_FreeValue(ctx, hook("warm", false));
 	JS_SetPropertyStr(ctx, native, "describe", JS_UNDEFINED); /* what only describing needs leaves the image */
 	JS_SetPropertyStr(ctx, native, "warm", JS_UNDEFINED);
@@ -536,17 +543,15 @@ static void put_error(writer *w) {
 EXPORT(weft_step) uint32_t weft_step(uint32_t size) {
 	JS_UpdateStackTop(rt);
 	in_step = true;
-	writer w = begin_writing();
-	host_input(grow(&w, size), 0, size);
-	JSValue input = cbor_take(w.at, size);
-	done_writing(&w);
+	host_input(grow(&given, size), 0, size);
+	JSValue input = cbor_take_step(given.at, size, protos);
 	JSValue v = JS_IsException(input) ? input : settle(JS_Call(ctx, run_step, JS_UNDEFINED, 1, (JSValueConst *)&input), input);
 	if (!JS_IsException(v) && JS_IsFunction(ctx, give_result)) {
 		JSValue given = v;
 		v = JS_Call(ctx, give_result, JS_UNDEFINED, 1, (JSValueConst *)&given);
 		JS_FreeValue(ctx, given);
 	}
-	w = begin_writing();
+	writer w = begin_writing();
 	cbor_head(&w, 4, 2);
 	cbor_head(&w, 0, 0);
 	bool failed = JS_IsException(v) || !cbor_put(&w, v);

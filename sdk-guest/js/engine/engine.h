@@ -29,10 +29,11 @@ void cbor_init(void);
 bool cbor_put(writer *w, JSValueConst value);           /* false: an exception is pending */
 void cbor_head(writer *w, int major, uint64_t number);
 JSValue cbor_take(const uint8_t *from, size_t size);    /* JS_EXCEPTION: an exception is pending */
+JSValue cbor_take_step(const uint8_t *from, size_t size, JSValueConst protos); /* step and trigger of a step's input, not what follows */
 JSValue cbor_float(double number);                      /* an object that is encoded as a float */
 
 /* internals.c */
-JSValue settled_promise(JSContext *c, bool failed, JSValueConst value);
+JSValue settled_promise(JSContext *c, bool failed, JSValueConst value); /* the promise of an async function that has ended */
 bool begin_arenas(JSRuntime *r); /* false: there is no memory */
 
 /* engine.c */

@@ -1,18 +1,8 @@
 /* internals.c: what needs the inside of QuickJS. build.sh appends it to quickjs.c. */
 
-/* settled_promise makes the promise that an async function without an await gives: JS_NewSettledPromise, which it equals, makes
- * two functions more. */
-JSValue settled_promise(JSContext *ctx, bool failed, JSValueConst value)
+/* pending_promise makes a promise without the two functions that settle it: what is here settles it directly. */
+static JSValue pending_promise(JSContext *ctx)
 {
-    if (!failed && JS_IsObject(value)) {
-        JSValue then = JS_GetProperty(ctx, value, JS_ATOM_then);
-        bool plain = !JS_IsException(then) && !JS_IsFunction(ctx, then);
-        if (JS_IsException(then))
-            JS_FreeValue(ctx, JS_GetException(ctx));
-        JS_FreeValue(ctx, then);
-        if (!plain)
-            return JS_NewSettledPromise(ctx, false, value);
-    }
     JSValue promise = JS_NewObjectClass(ctx, JS_CLASS_PROMISE);
     if (JS_IsException(promise))
         return promise;
@@ -25,8 +15,52 @@ JSValue settled_promise(JSContext *ctx, bool failed, JSValueConst value)
     init_list_head(&s->promise_reactions[1]);
     s->promise_result = JS_UNDEFINED;
     JS_SetOpaqueInternal(promise, s);
-    fulfill_or_reject_promise(ctx, promise, value, failed);
     return promise;
+}
+
+/* settle does for a promise what its functions resolve and reject do. */
+static void settle(JSContext *ctx, JSValueConst promise, bool failed, JSValueConst value)
+{
+    if (failed || !JS_IsObject(value)) {
+        fulfill_or_reject_promise(ctx, promise, value, failed);
+        return;
+    }
+    JSValue then = js_same_value(ctx, value, promise) ? JS_ThrowTypeError(ctx, "promise self resolution") : JS_GetProperty(ctx, value, JS_ATOM_then);
+    if (JS_IsException(then)) {
+        JSValue error = JS_GetException(ctx);
+        fulfill_or_reject_promise(ctx, promise, error, true);
+        JS_FreeValue(ctx, error);
+    } else if (JS_IsFunction(ctx, then)) {
+        JSValueConst args[] = { promise, value, then };
+        JS_EnqueueJob(ctx, js_promise_resolve_thenable_job, 3, args);
+    } else {
+        fulfill_or_reject_promise(ctx, promise, value, false);
+    }
+    JS_FreeValue(ctx, then);
+}
+
+JSValue settled_promise(JSContext *ctx, bool failed, JSValueConst value)
+{
+    JSValue promise = pending_promise(ctx);
+    if (!JS_IsException(promise))
+        settle(ctx, promise, failed, value);
+    return promise;
+}
+
+/* async_promise makes the promise of an async function, which keeps it where it had the two functions. See build.sh. */
+static JSValue async_promise(JSContext *ctx, JSValue *kept)
+{
+    JSValue promise = pending_promise(ctx);
+    if (!JS_IsException(promise))
+        kept[0] = js_dup(promise);
+    return promise;
+}
+
+/* settle_async stands in the place of the calls of the two functions. */
+static JSValue settle_async(JSContext *ctx, JSValueConst promise, bool failed, int argc, JSValueConst *argv)
+{
+    settle(ctx, promise, failed, argv[0]);
+    return JS_UNDEFINED;
 }
 
 #define STEP_ARENAS 15 /* size classes up to 128 bytes, of which a step needs nearly all */

@@ -65,13 +65,11 @@ type Taken<L> = { -readonly [K in keyof L]: L[K] extends EventType<infer N, infe
 const dateOf = (ns: number | bigint) => new Date(Number(BigInt(ns) / 1000000n));
 const hasId = (id: string) => id !== "" && id.length <= 128;
 
-// The step of this invocation and its input: step, trigger, run, config.
-let plan: StepPlan, input: any[];
+let plan: StepPlan; // of the step of this invocation
 
 /** enter begins an invocation: an instance runs one step and no more. */
-export function enter(step: StepPlan, given: any[]): Context {
+export function enter(step: StepPlan): Context {
   plan = step;
-  input = given;
   return context;
 }
 
@@ -125,17 +123,17 @@ function region(path: string, change: (value: any) => any): any {
 export class Context<S = any> {
   /** The run, the session and the attempt. */
   get runInfo(): RunInfo {
-    const [tenant, workflow, runId, sessionId, invocation, attempt, clock] = input[2];
+    const [tenant, workflow, runId, sessionId, invocation, attempt, clock] = engine.input()[2];
     const lastError = this.lastError;
     return { tenant, workflow, runId, sessionId, invocation, attempt, started: dateOf(clock), ...(lastError && { lastError }) };
   }
 
   /** The number of the attempt: 1 for the first. */
-  get attempt(): number { return input[2][5]; }
+  get attempt(): number { return engine.input()[2][5]; }
 
   /** The error of the previous attempt; undefined in the first. */
   get lastError(): WeftError | undefined {
-    const e = input[2][7];
+    const e = engine.input()[2][7];
     return e && new WeftError(e.message, e);
   }
 
@@ -143,7 +141,7 @@ export class Context<S = any> {
   config(): { [key: string]: any };
   config<T>(schema: Schema<T, any>): T;
   config(schema?: Schema<any, any>): any {
-    const config = { ...input[3] };
+    const config = { ...engine.input()[3] };
     return schema?.how.read ? schema.how.read(config) : config;
   }
 
@@ -211,7 +209,7 @@ export class Context<S = any> {
   async collect<const L extends readonly EventType<any, any, any>[]>(types: L, options: { buffer?: string } = {}): Promise<Taken<L> | null> {
     if (!plan.single) throw misuse("collect: the step takes several events at once already: let it take a single event");
     if (types.length === 0) throw misuse("collect: nothing to collect: name the types");
-    const request = [input[1], types.map((et) => et.type), ...(options.buffer === undefined ? [] : [options.buffer])];
+    const request = [engine.input()[1], types.map((et) => et.type), ...(options.buffer === undefined ? [] : [options.buffer])];
     const got: Wire[] | null = engine.collect_events(request, "collect");
     return got && (got.map((ev, i) => fromWire(ev, types[i])) as any);
   }

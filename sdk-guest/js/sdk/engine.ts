@@ -11,13 +11,16 @@ type Hash = "SHA-1" | "SHA-256" | "SHA-384" | "SHA-512";
 type HostCall = (request: unknown, what?: string, object?: string, advice?: string) => any;
 
 export interface Engine {
-  readonly version: 1;
+  readonly version: 2;
   describe: () => unknown;
-  step: (input: [step: string, trigger: any, run: any[], config?: any]) => unknown;
+  step: (input: [step: string, trigger: any]) => unknown;
+  /** What fields of events get as their prototype, by the event's type. */
+  readonly protos: { [type: string]: object };
   give?: (result: any) => unknown;
   warm?: () => void;
   WeftError?: unknown;
   readonly inStep: boolean;
+  input(): [step: string, trigger: any, run: any[], config?: any];
 
   state_get: HostCall;
   state_edit: HostCall;
@@ -52,7 +55,7 @@ export interface Engine {
 /** The engine; undefined in a process that only tests functions, such as Node's. */
 export const engine: Engine = (globalThis as any).__weft;
 
-if (engine && engine.version !== 1) {
+if (engine && engine.version !== 2) {
   throw new Error("the SDK of this project does not fit this weft: run 'weft sdk update'");
 }
 

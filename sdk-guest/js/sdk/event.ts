@@ -1,4 +1,4 @@
-import type { Value, Wire } from "./engine";
+import { engine, type Value, type Wire } from "./engine";
 import { misuse } from "./errors";
 import { extended, schemaOf, t, writer, type Fields, type InOf, type OutOf, type Schema } from "./schema";
 
@@ -7,6 +7,9 @@ export const typeOf: unique symbol = Symbol("weft.type");
 
 /** The key under which an event has what writes its fields, if that is needed. */
 const writeOf: unique symbol = Symbol("weft.write");
+
+/** The key under which an event has what completes its fields. */
+const finishOf: unique symbol = Symbol("weft.finish");
 
 /** An event of the type named N, with the fields F. */
 export type Event<N extends string = string, F = {}> = F & { readonly [typeOf]: N };
@@ -31,6 +34,7 @@ export interface Declaration {
   doc?: string;
   known?: boolean; // every host knows the type
   proto: object;
+  finish: (fields: any) => any;
 }
 
 /** Settings of an event type. */
@@ -59,20 +63,23 @@ function declare(type: string, fields: any, options: EventOptions, kind?: string
     kind ??= parent.decl.kind;
   }
   const base = parent ? parent.type : kind && bases[kind] !== type ? bases[kind] : undefined;
-  const proto = Object.create(Object.prototype, { [typeOf]: { value: type }, [writeOf]: { value: writer(schema.json) }, ...methods });
   const { read } = schema.how;
-  const make: any = (fields?: any) => {
-    const ev = { __proto__: proto, ...fields }; // a field __proto__ stays a field
+  const finish = (ev: any) => {
     const done = read ? read(ev) : ev;
     return done === ev ? ev : { __proto__: proto, ...done }; // a library's schema gives a new object
   };
+  const proto: object = Object.create(Object.prototype, { [typeOf]: { value: type }, [writeOf]: { value: writer(schema.json) }, [finishOf]: { value: finish }, ...methods });
+  const make: any = (fields?: any) => finish({ __proto__: proto, ...fields }); // a field __proto__ stays a field
   make.is = (value: any) => {
     for (let d = value?.[typeOf] && events.get(value[typeOf]); d; d = d.decl.extends) if (d.type === type) return true;
     return false;
   };
   Object.defineProperty(make, "type", { value: type });
-  make.decl = { schema, proto, ...(kind && { kind }), ...(base && { base }), ...(parent && { extends: parent }), ...(options.doc && { doc: options.doc }) };
-  if (!events.has(type)) events.set(type, make);
+  make.decl = { schema, proto, finish, ...(kind && { kind }), ...(base && { base }), ...(parent && { extends: parent }), ...(options.doc && { doc: options.doc }) };
+  if (!events.has(type)) {
+    events.set(type, make);
+    if (engine) engine.protos[type] = proto;
+  }
   return make;
 }
 
@@ -162,8 +169,10 @@ export function wire(ev: any): Wire {
   return [ev[typeOf], write ? write(ev) : ev];
 }
 
-/** fromWire makes the event that the host gave. It does not change its argument. */
+/** fromWire makes the event that the host gave. */
 export function fromWire(ev: Wire, accepted?: EventType<any, any, any>): any {
+  const finish = (ev[1] as any)[finishOf]; // the engine makes the event of a step that takes a single one
+  if (finish !== undefined && finish === accepted?.decl.finish) return finish(ev[1]);
   const type = ev[0], et = accepted?.type === type ? accepted : events.get(type) ?? accepted; // comparing is cheaper than looking up
   return et ? (et as any)(ev[1]) : ev[1];
 }

@@ -208,7 +208,7 @@ export function workflow<S = any>(name: string, options: WorkflowOptions<S>, ste
       const s = plans[input[0]];
       if (!s) throw misuse(`the workflow ${quote(name)} has no step ${quote(input[0])}`);
       running = s;
-      return s.run(enter(s, input), s.mode === "one" ? fromWire(input[1], s.accepts[0]) : take(s, input[1]));
+      return s.run(enter(s), s.mode === "one" ? fromWire(input[1], s.accepts[0]) : take(s, input[1]));
     };
     engine.give = (given) => give(running, given);
   }
