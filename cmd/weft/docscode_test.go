@@ -25,6 +25,7 @@ import (
 var testedElsewhere = map[string]string{
 	"rust sdk-guest/rust/README.md":     "TestRustReadme builds, tests, uploads and runs them",
 	"toml sdk-guest/rust/README.md":     "TestRustReadme builds by them",
+	"python docs/writing-steps.md":      "the tests of plugins/quiz-py and TestPythonTests are like it",
 	"ts docs/writing-steps.md":          "the tests of plugins/wordcount-ts and approval-ts are like it; TestExampleCases runs them",
 	"ts sdk-guest/js/sdk/README.md":     "TestPage of cmd/weft/guest/script builds them",
 	"python sdk-guest/py/sdk/README.md": "TestPage of sdk-guest/py runs it",

@@ -47,7 +47,7 @@ func TestExampleCases(t *testing.T) {
 			if err != nil || !strings.Contains(string(out), " passed\n") {
 				t.Errorf("%v\n%s", err, out)
 			}
-			if tests, _ := filepath.Glob(filepath.Join(dir, "*.test.ts")); len(tests) > 0 && !strings.Contains(string(out), " and 4 tests passed\n") {
+			if tests, _ := filepath.Glob(filepath.Join(dir, "*test*.[tp][sy]")); len(tests) > 0 && !strings.Contains(string(out), " and 4 tests passed\n") {
 				t.Errorf("the tests have not run:\n%s", out)
 			}
 		})

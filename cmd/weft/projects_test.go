@@ -369,6 +369,119 @@ func TestDevScript(t *testing.T) {
 	}
 }
 
+// TestPythonTests runs 'weft test' in a project in Python whose tests pass and fail in several
+// ways, and ask for runs that ask.
+func TestPythonTests(t *testing.T) {
+	p := newProjects(t)
+	needPython(t)
+	p.env = []string{"PATH=", "HOME=" + t.TempDir()}
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"main.py": `import weft
+from weft import StartEvent, StopEvent, Workflow, step
+
+
+class Ask(weft.InputRequiredEvent):
+    n: int
+
+
+class Answer(weft.HumanResponseEvent):
+    n: int
+
+
+class Asking(Workflow, name="asking", timeout=None):
+    @step
+    async def ask(self, ctx: weft.Context, ev: StartEvent) -> StopEvent:
+        got = []
+        for n in range(ev.get("times", 1)):
+            got.append((await ctx.wait_for_event(Answer, waiter_event=Ask(n=n), timeout=None)).n)
+        return StopEvent(result=got)
+`,
+		"lib/helper.py": "def name_of(x):\n    return x.name\n",
+		"tests/test_helper.py": `from lib.helper import name_of
+from weft.test import raises
+
+
+def test_values():
+    assert [1, 2] == [1, 1 + 2]
+
+
+def test_truth():
+    assert not [1]
+
+
+def test_texts():
+    assert 1 in [2], "one is there"
+
+
+def test_errors():
+    with raises(AttributeError, match="has no attribute 'name'"):
+        name_of(1)
+
+
+def test_other_errors():
+    name_of(1)
+
+
+def test_no_errors():
+    with raises(ValueError):
+        pass
+`,
+		"test_main.py": `from main import Answer, Ask
+from weft.test import session
+
+
+async def test_questions():
+    assert await session().run(times=2, answers=[Answer(n=3), Answer(n=4)]) == [3, 4]
+    seen = []
+
+    def answer(question):
+        seen.append(question)
+        return Answer(n=question.n * 10)
+
+    assert await session().run({"times": 3}, answers=answer) == [0, 10, 20]
+    assert seen == [Ask(n=0), Ask(n=1), Ask(n=2)]
+
+
+async def test_no_answer():
+    await session().run(times=2, answers=[Answer(n=1)])
+`,
+	} {
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(p.weft, "test", "--timeout", suite.Hang.String())
+	cmd.Dir, cmd.Env = dir, p.env
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		t.Error("tests fail, and the command succeeds")
+	}
+	const want = `ok    questions (TIME)
+FAIL  no answer (TIME)
+  the run asks Ask(n=1), and has no answer: run(..., answers=[...]) (test_main.py:18)
+FAIL  values (TIME)
+  AssertionError: [1, 2] == [1, 1 + 2], have [1, 2] and [1, 3] (tests/test_helper.py:6)
+FAIL  truth (TIME)
+  AssertionError: not [1] (tests/test_helper.py:10)
+FAIL  texts (TIME)
+  AssertionError: one is there (tests/test_helper.py:14)
+ok    errors (TIME)
+FAIL  other errors (TIME)
+  AttributeError: 'int' object has no attribute 'name' (lib/helper.py:2)
+FAIL  no errors (TIME)
+  AssertionError: no exception, want ValueError (tests/test_helper.py:27)
+weft: 6 failed, of 8 tests
+`
+	if got := changing.ReplaceAllString(string(out), "TIME"); got != want {
+		t.Errorf("weft says\n%s\nwant\n%s", got, want)
+	}
+}
+
 // TestScriptTests runs 'weft test' in a project with tests that fail in several ways, and
 // without cases.
 func TestScriptTests(t *testing.T) {

@@ -17,6 +17,8 @@ def lines(text):
 
 def words(text):
     """Counts the words of a text, in lower case. A word is a sequence of letters and apostrophes that has a letter."""
+    if not text.isascii():  # \w has more than letters, such as Roman numerals
+        text = "".join(c if c.isalpha() or c == "'" else " " for c in text)
     found = re.findall(r"(?:[^\W\d_]|')+", text)
     return Counter(small(word) for word in found if word.strip("'"))
 

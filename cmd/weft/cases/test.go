@@ -63,7 +63,8 @@ Beside "cases" the object may have "workflow", and "plugins", a list of further 
 
 A project in TypeScript or JavaScript may also have tests in files *.test.ts or *.test.js
 (import { expect, session, test } from "weft/test"). They run in weft's engine, each in a
-memory of its own, and may run the workflow on the same server.
+memory of its own, and may run the workflow on the same server. In Python tests are
+functions test_... in files test_*.py (from weft.test import raises, session).
 
 Exit codes: 0 all cases passed; 1 some did not, or nothing could be run; 2 the command
 line is wrong.`,

@@ -22,8 +22,8 @@ import (
 	"github.com/weftrun/weft/host/position"
 )
 
-// unitTests are the tests in the *.test.ts and *.test.js files of a project. They run in the
-// engine, as a workflow beside the project's own: each run of it is one test.
+// unitTests are the tests in the *.test.ts, *.test.js and test_*.py files of a project. They
+// run in the engine, as a workflow beside the project's own: each run of it is one test.
 type unitTests struct {
 	project guest.Project
 	files   []string // none: there are no tests
@@ -86,7 +86,7 @@ func (u *unitTests) play(ctx context.Context, r *remote.Conn, o testOptions, pat
 	return nil
 }
 
-// The events between a test and the command. They are those of the SDK's test.ts.
+// The events between a test and the command. They are those of the SDK's test.ts and test.py.
 const (
 	requestType = "TestRequestEvent"
 	replyType   = "TestReplyEvent"

@@ -33,10 +33,14 @@ func (p Project) buildScript(ctx context.Context, o Options, out string) error {
 	return replace(out, wasm)
 }
 
-// TestFiles lists the files with tests of a project in TypeScript or JavaScript, relative to
-// its folder: those that end in .test.ts, .test.mts, .test.js or .test.mjs.
+// TestFiles lists the files with tests of a project in TypeScript, JavaScript or Python,
+// relative to its folder: those that end in .test.ts, .test.mts, .test.js or .test.mjs, and
+// in Python test_*.py.
 func (p Project) TestFiles() ([]string, error) {
-	if p.Language != "ts" && p.Language != "js" {
+	pattern := scriptTest
+	if p.Language == "py" {
+		pattern = pythonTest
+	} else if !Script(p.Language) {
 		return nil, nil
 	}
 	var files []string
@@ -44,9 +48,9 @@ func (p Project) TestFiles() ([]string, error) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && name != p.Dir && (built[d.Name()] || d.Name() == "sdk"):
+		case d.IsDir() && name != p.Dir && (built[d.Name()] || d.Name() == "sdk" || d.Name() == "vendor"):
 			return filepath.SkipDir
-		case !d.Type().IsRegular() || !testFile.MatchString(name):
+		case !d.Type().IsRegular() || !pattern.MatchString(d.Name()):
 			return nil
 		}
 		rel, err := filepath.Rel(p.Dir, name)
@@ -56,7 +60,10 @@ func (p Project) TestFiles() ([]string, error) {
 	return files, err
 }
 
-var testFile = regexp.MustCompile(`\.test\.m?[jt]s$`)
+var (
+	scriptTest = regexp.MustCompile(`\.test\.m?[jt]s$`)
+	pythonTest = regexp.MustCompile(`^test_.*\.py$`)
+)
 
 // BuildTests makes a module of files with tests: see [script.BuildTests].
 //

@@ -68,12 +68,15 @@ func Build(dir string, o Options) ([]byte, error) {
 // module. Its workflow has the given name: with a start event without fields its result is
 // the list of the tests' names, and with the number of a test, in the field test, it is "" or
 // what is wrong. A test asks for runs of the workflow under test by events in its stream:
-// see session in the SDK's test.ts.
+// see session in the SDK's test.ts, or test.py.
 //
 // # Errors
 //
 // Those of [Build].
 func BuildTests(dir string, files []string, workflow string, o Options) ([]byte, error) {
+	if o.Language == "py" {
+		return buildPythonWith(dir, files, workflow, o)
+	}
 	main := ""
 	for _, name := range files {
 		main += fmt.Sprintf("import %q; ", "./"+filepath.ToSlash(name))

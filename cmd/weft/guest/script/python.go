@@ -46,7 +46,14 @@ var notData = map[string]bool{"cases.json": true, "weft.json": true, "README.md"
 //
 // [py.ErrNoEngine]; an error if the folder has no main.py, if a package in vendor is native
 // code, or if the files are too large.
-func buildPython(dir string, o Options) ([]byte, error) {
+func buildPython(dir string, o Options) ([]byte, error) { return buildPythonWith(dir, nil, "", o) }
+
+// testsFile is the file by which the SDK knows that a module holds tests.
+const testsFile = ".weft-tests"
+
+// buildPythonWith makes the module, or, if there are tests, the module of the workflow that
+// runs them.
+func buildPythonWith(dir string, tests []string, workflow string, o Options) ([]byte, error) {
 	engine, err := py.Engine()
 	if err != nil {
 		return nil, err
@@ -57,6 +64,9 @@ func buildPython(dir string, o Options) ([]byte, error) {
 	}
 	if files[PythonEntry] == nil {
 		return nil, fmt.Errorf("%s has no file %s", dir, PythonEntry)
+	}
+	if err := addTests(files, dir, tests, workflow); err != nil {
+		return nil, err
 	}
 	b := &bundled{source: cborMap(files), inputs: map[string]int{}}
 	for name, text := range files {
@@ -72,6 +82,28 @@ func buildPython(dir string, o Options) ([]byte, error) {
 		return nil, err
 	}
 	return Inject(engine, b.source, nil, info)
+}
+
+// addTests adds files with tests, given relative to the folder.
+func addTests(files map[string][]byte, dir string, tests []string, workflow string) error {
+	if len(tests) == 0 {
+		return nil
+	}
+	given := struct {
+		Workflow string   `json:"workflow"`
+		Files    []string `json:"files"`
+	}{Workflow: workflow}
+	for _, name := range tests {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return err
+		}
+		files[filepath.ToSlash(name)] = text
+		given.Files = append(given.Files, filepath.ToSlash(name))
+	}
+	var err error
+	files[testsFile], err = json.Marshal(given)
+	return err
 }
 
 // pythonSources reads the files that become a part of a module, by their slash-separated

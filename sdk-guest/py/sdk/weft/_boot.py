@@ -29,11 +29,18 @@ _steps = {}
 _loops = None  # the class of the event loop, if the author's code uses asyncio
 
 
+_TESTS = ".weft-tests"  # the file that the builder adds to a module of tests
+
+
 def describe():
-    """Imports the author's main module and returns the manifest."""
+    """Imports the author's main module, or the tests, and returns the manifest."""
     global _definition, _steps
-    import main
-    _definition = Definition(find(main))
+    if _TESTS in _finder.files:
+        from . import test
+        _definition = test.definition(_finder.files[_TESTS])
+    else:
+        import main
+        _definition = Definition(find(main))
     _steps = _definition.steps
     manifest = _definition.manifest()
     _definition.remember()
