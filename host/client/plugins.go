@@ -169,7 +169,7 @@ func (c *Client) TryPlugin(ctx context.Context, name string, wasm []byte, o PutP
 		return Trial{}, err
 	}
 	if !j.DryRun { // a server from before dry runs has stored it
-		return Trial{}, fmt.Errorf("the server knows no dry run of an upload, and has stored version %d of %s", j.Version, j.Name)
+		return Trial{}, fmt.Errorf("the server does not have dry runs of uploads, and has stored version %d of %s", j.Version, j.Name)
 	}
 	trial := Trial{Info: pluginOf(&j), Unchanged: j.Unchanged}
 	if j.Changes != nil {
