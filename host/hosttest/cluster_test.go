@@ -24,7 +24,7 @@ const clusterLease = 2 * time.Second
 // nodes are the processes of a cluster, and a proxy that gives each connection to the next
 // of them.
 type nodes struct {
-	t     *testing.T
+	t     testing.TB
 	store string
 	args  []string
 	url   string // of the proxy
@@ -41,7 +41,7 @@ type clusterProcess struct {
 }
 
 // newNodes starts nodes named n0, n1 and so on.
-func newNodes(t *testing.T, count int, store string, args ...string) *nodes {
+func newNodes(t testing.TB, count int, store string, args ...string) *nodes {
 	t.Helper()
 	n := &nodes{t: t, store: store, args: args}
 	for i := range count {
@@ -148,7 +148,7 @@ type clusterNode struct {
 	Owner bool   `json:"owner"`
 }
 
-func clusterView(t *testing.T, url string) []clusterNode {
+func clusterView(t testing.TB, url string) []clusterNode {
 	t.Helper()
 	res, err := http.Get(url + "/cluster")
 	if err != nil {
