@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/hosttest/suite"
 	"github.com/weftrun/weft/host/store/postgres/pgtest"
 )
 
@@ -80,7 +81,7 @@ func (n *nodes) begin(count int) {
 func (n *nodes) start(name, data string) *clusterProcess {
 	n.t.Helper()
 	p := &clusterProcess{name: name, data: data}
-	args := append([]string{"--cluster", "--node", name, "--lease", clusterLease.String(), "--snapshot-every", "20", "--keep-journal", "30"}, n.args...)
+	args := append([]string{"--cluster", "--node", name, "--lease", clusterLease.String(), "--forward-timeout", suite.Hang.String(), "--snapshot-every", "20", "--keep-journal", "30"}, n.args...)
 	if n.linked {
 		n.serveLinked(p, args)
 	} else {
