@@ -18,6 +18,7 @@ BENCH = .
 BENCHFLAGS =
 KILLS = 1000
 SEEDS = 100000
+CHAOS = 5m
 FAULTS = 100
 FUZZTIME = 60s
 
@@ -110,9 +111,9 @@ crash: toolchain postgres build ## Kill a server under load, again and again (KI
 	@WEFT_KILLS='$(KILLS)' go test ./host/hosttest -run '^TestStorm(OnPostgres)?$$' -count=1 -timeout 12h -v
 
 .PHONY: chaos
-chaos: toolchain postgres build ## Kill, stop and replace the nodes of a cluster under load, and restart PostgreSQL, again and again (FAULTS=100 times), and check what its clients have seen
-	@$(parallel) plugins-tinygo
-	@WEFT_FAULTS='$(FAULTS)' go test ./host/hosttest -run '^TestStormOnCluster$$' -count=1 -timeout 12h -v
+chaos: toolchain postgres build ## Play faults of nodes (FAULTS=100), then of networks too (for CHAOS=5m), and of PostgreSQL on a cluster under load, and check what its clients have seen
+	@$(parallel) plugins-go plugins-tinygo
+	@WEFT_FAULTS='$(FAULTS)' WEFT_CHAOS='$(CHAOS)' go test ./host/hosttest -run '^Test(StormOnCluster|Chaos)$$' -count=1 -timeout 12h -v
 
 .PHONY: simulate
 simulate: need-go ## Play the simulations of the scheduler and of a cluster on and on (SEEDS=100000 of them), from one seed to the next

@@ -177,6 +177,7 @@ var modules = map[string]string{
 	"github.com/extism/go-sdk":                   testOnly,
 	"github.com/rogpeppe/go-internal/testscript": testOnly,
 	"github.com/rogpeppe/go-internal/txtar":      testOnly,
+	"github.com/anishathalye/porcupine":          testOnly,
 	"go.uber.org/goleak":                         testOnly,
 	"pgregory.net/rapid":                         testOnly,
 }

@@ -28,6 +28,9 @@ type nodes struct {
 	store string
 	args  []string
 	url   string // of the proxy
+	// linked says that each node reaches PostgreSQL, and is reached by the other nodes, over
+	// a link that can fail.
+	linked bool
 
 	mu   sync.Mutex // guards the fields below
 	list []*clusterProcess
@@ -36,14 +39,23 @@ type nodes struct {
 
 type clusterProcess struct {
 	*hosttest.Process
-	name, data string
-	out        bool // gets no new connections
+	name, data     string
+	database, peer *link // nil: not linked
+	out            bool  // gets no new connections
 }
 
 // newNodes starts nodes named n0, n1 and so on.
 func newNodes(t *testing.T, count int, store string, args ...string) *nodes {
 	t.Helper()
 	n := &nodes{t: t, store: store, args: args}
+	n.begin(count)
+	return n
+}
+
+// begin starts the first nodes, and the proxy.
+func (n *nodes) begin(count int) {
+	t := n.t
+	t.Helper()
 	for i := range count {
 		n.start(fmt.Sprint("n", i), t.TempDir())
 	}
@@ -62,16 +74,18 @@ func newNodes(t *testing.T, count int, store string, args ...string) *nodes {
 			go n.relay(client)
 		}
 	}()
-	return n
 }
 
 // start starts a node.
 func (n *nodes) start(name, data string) *clusterProcess {
 	n.t.Helper()
 	p := &clusterProcess{name: name, data: data}
-	args := append([]string{"--store", n.store, "--cluster", "--node", name, "--cluster-addr", "127.0.0.1:0", "--lease", clusterLease.String(),
-		"--snapshot-every", "20", "--keep-journal", "30"}, n.args...)
-	p.Process = hosttest.Serve(n.t, data, args...)
+	args := append([]string{"--cluster", "--node", name, "--lease", clusterLease.String(), "--snapshot-every", "20", "--keep-journal", "30"}, n.args...)
+	if n.linked {
+		n.serveLinked(p, args)
+	} else {
+		p.Process = hosttest.Serve(n.t, data, append(args, "--store", n.store, "--cluster-addr", "127.0.0.1:0")...)
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.list = append(n.list, p)

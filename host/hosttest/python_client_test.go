@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/store/postgres/pgtest"
 )
 
 // The unmodified Python client of llama-agents runs against the real server. Each check
@@ -17,13 +18,27 @@ import (
 func TestPythonClient(t *testing.T) {
 	python := hosttest.Python(t, "client")
 	p := hosttest.Serve(t, t.TempDir())
+	putChecked(t, p)
+	runChecks(t, python, p.URL)
+}
+
+// The client runs against three nodes, of which a proxy chooses one for each connection.
+func TestPythonClientOnCluster(t *testing.T) {
+	python := hosttest.Python(t, "client")
+	n := newNodes(t, 3, pgtest.Own(t).URL)
+	putChecked(t, n.list[0].Process)
+	runChecks(t, python, n.url)
+}
+
+// putChecked uploads the plugins of the checks.
+func putChecked(t *testing.T, p *hosttest.Process) {
+	t.Helper()
 	for _, name := range []string{"counter", "loop", "wordcount", "concurrent", "human", "approval", "stream", "flaky", "spin"} {
 		put(t, p, name, hosttest.Plugin(t, name+"-tinygo"))
 	}
 	for _, name := range []string{"hello", "plain", "fail", "slow", "timeout", "waiter"} {
 		put(t, p, name, hosttest.BuildPlugin(t, "recorded", name))
 	}
-	runChecks(t, python, p.URL)
 }
 
 // pythonScript starts a script of testdata/client that ends with the test.

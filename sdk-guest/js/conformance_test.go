@@ -9,7 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/cmd/weft/guest/script"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/hosttest"
 	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
@@ -180,3 +183,73 @@ var failsInAStep = map[string]string{
 	"test_closure":                     "it needs a script that is not strict or has not been bundled",
 	"test_domexception":                "it needs a script that is not strict or has not been bundled",
 }
+
+// The parser accepts and refuses what Test262's tests for parsers say, of scripts.
+func TestParserOfTest262(t *testing.T) {
+	dir := filepath.Join(hosttest.NodeModules(t), "test262-parser-tests")
+	p := start(t, `const run = ({ script }) => {
+  const { SyntaxError } = globalThis;
+  try { (0, eval)(script); } catch (e) { return e instanceof SyntaxError; }
+  return false;
+};`)
+	ran := 0
+	for folder, refused := range map[string]bool{"pass": false, "fail": true, "early": true} {
+		files, err := filepath.Glob(filepath.Join(dir, folder, "*.js"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, ".module.js") {
+				continue
+			}
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ran++
+			res := p.invoke(t, &calls{}, scriptOf(t, string(text)), func(inv *host.Invocation) { inv.Limits.Fuel = 20_000_000 })
+			got := false // a script that does not end has been parsed
+			if out, err := abi.DecodeStepOutput(res.Output); res.Err == nil && err == nil && out.Err == nil {
+				got = bytes.Contains(out.Events[0].Body, []byte{0xf5})
+			}
+			name := folder + "/" + filepath.Base(file)
+			switch why := test262Deviations[name]; {
+			case got != refused && why == "":
+				t.Errorf("%s: refused %v, want %v: %s", name, got, refused, text)
+			case got == refused && why != "":
+				t.Errorf("%s is as it should be: take it out of the list", name)
+			}
+		}
+	}
+	if t.Logf("%d scripts", ran); ran < 3000 {
+		t.Errorf("only %d scripts", ran)
+	}
+}
+
+// test262Deviations says of scripts why the result is another.
+var test262Deviations = func() map[string]string {
+	why := map[string]string{}
+	for reason, names := range map[string]string{
+		"the language has changed: \\8 and \\9 in sloppy texts":          "fail/0d5e450f1da8a92a fail/748656edbfb2d0bb fail/79f882da06f88c9f fail/92b6af54adef3624",
+		"the language has changed: U+2028 and U+2029 in texts":           "fail/647e21f8f157c338 fail/8af69d8f15295ed2",
+		"the language has changed: fields of classes":                    "fail/98204d734f8c72b3 fail/ef81b93cf9bdb4ec",
+		"annex B: an initial value in for-in":                            "fail/e3fbcf63d7e43ead",
+		"annex B: functions of the same name in a block":                 "early/12a74c60f52a60de early/1aff49273f3e3a98 early/be7329119eaa3d47 early/ec31fa5e521c5df4",
+		"QuickJS: continue to one of several labels of a loop":           "pass/1f3808cbdfab97e4 pass/7a405ea1fdb6a26e",
+		"QuickJS: a rest parameter of a setter":                          "fail/2f95824f19005b11 fail/aae5dc521eff47c4",
+		"QuickJS: a comma in the name of a property":                     "fail/3a9fa392421db6dd fail/58707e130fe451a8 fail/ea9e5f218423bd4f fail/ed0332c84e50834c",
+		"QuickJS: new super()":                                           "fail/7b876ca5139f1ca8",
+		"QuickJS: a default of the pattern of catch":                     "fail/831b4a1caf3c5a06",
+		"QuickJS: for (let.a of ...)":                                    "fail/ef2d369cccc5386c",
+		"QuickJS: var in for-of with the name of the parameter of catch": "early/0f5f47108da5c34e",
+		"QuickJS: a class named eval or arguments":                       "early/4286a88aed2001ee early/84ef3bbaa772075f early/987442878ab414e7 early/f1de9fc3ec4637cc",
+		"QuickJS: let or const with the name of a parameter of a pattern": "early/14c149e612ab4111 early/58bb4a3a2d717d4f early/627ae2300901a0b1 early/6bb272e52a903c4c " +
+			"early/7a916ef0ccd4ea9c early/93b1547f64fd0370 early/9ef7cc46ec36bb51 early/b01e3a73a92863c5 early/cc23480bdd763207 " +
+			"early/d1779a4749085a10 early/d412cecc75edd30d early/e1831477442a7ebf",
+	} {
+		for _, name := range strings.Fields(names) {
+			why[name+".js"] = reason
+		}
+	}
+	return why
+}()

@@ -51,7 +51,6 @@ var appendSettings = map[string]string{
 	"enable_seqscan":   "off",
 	"enable_hashjoin":  "off",
 	"enable_mergejoin": "off",
-	"jit":              "off",
 }
 
 // connected makes the appender's connection unless there is one.

@@ -163,6 +163,7 @@ var settings = map[string]string{
 	"synchronous_commit":                  "on",
 	"statement_timeout":                   fmt.Sprint(statementTimeout.Milliseconds()),
 	"idle_in_transaction_session_timeout": fmt.Sprint(idleTimeout.Milliseconds()),
+	"jit":                                 "off", // compiling a statement takes longer than any statement here
 	"tcp_keepalives_idle":                 "5",
 	"tcp_keepalives_interval":             "2",
 	"tcp_keepalives_count":                "3",
