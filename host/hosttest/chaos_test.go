@@ -178,11 +178,10 @@ func (c *chaos) round(rnd *rand.Rand, most time.Duration, counts map[string]int)
 		pause(c.t, rnd, time.Second)
 		c.pg.Again(c.t)
 	}
-	if rnd.IntN(6) == 0 {
-		pause(c.t, rnd, most)
-	} else {
-		pause(c.t, rnd, 2*time.Second)
+	if rnd.IntN(8) != 0 {
+		most = shortFault // long enough for another node to take over, and to answer meanwhile
 	}
+	pause(c.t, rnd, most)
 	rnd.Shuffle(len(ends), func(i, j int) { ends[i], ends[j] = ends[j], ends[i] })
 	for _, end := range ends {
 		end()

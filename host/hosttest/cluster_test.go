@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/hosttest/suite"
 	"github.com/weftrun/weft/host/store/postgres/pgtest"
 )
 
@@ -24,7 +25,7 @@ const clusterLease = 2 * time.Second
 // nodes are the processes of a cluster, and a proxy that gives each connection to the next
 // of them.
 type nodes struct {
-	t     *testing.T
+	t     testing.TB
 	store string
 	args  []string
 	url   string // of the proxy
@@ -45,7 +46,7 @@ type clusterProcess struct {
 }
 
 // newNodes starts nodes named n0, n1 and so on.
-func newNodes(t *testing.T, count int, store string, args ...string) *nodes {
+func newNodes(t testing.TB, count int, store string, args ...string) *nodes {
 	t.Helper()
 	n := &nodes{t: t, store: store, args: args}
 	n.begin(count)
@@ -80,7 +81,7 @@ func (n *nodes) begin(count int) {
 func (n *nodes) start(name, data string) *clusterProcess {
 	n.t.Helper()
 	p := &clusterProcess{name: name, data: data}
-	args := append([]string{"--cluster", "--node", name, "--lease", clusterLease.String(), "--snapshot-every", "20", "--keep-journal", "30"}, n.args...)
+	args := append([]string{"--cluster", "--node", name, "--lease", clusterLease.String(), "--forward-timeout", suite.Hang.String(), "--snapshot-every", "20", "--keep-journal", "30"}, n.args...)
 	if n.linked {
 		n.serveLinked(p, args)
 	} else {
@@ -162,7 +163,7 @@ type clusterNode struct {
 	Owner bool   `json:"owner"`
 }
 
-func clusterView(t *testing.T, url string) []clusterNode {
+func clusterView(t testing.TB, url string) []clusterNode {
 	t.Helper()
 	res, err := http.Get(url + "/cluster")
 	if err != nil {

@@ -31,7 +31,7 @@ func seed(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(s, 0))
 }
 
-func put(t *testing.T, p *hosttest.Process, name string, wasm []byte) {
+func put(t testing.TB, p *hosttest.Process, name string, wasm []byte) {
 	t.Helper()
 	if status, out := p.Do(t, http.MethodPut, "/plugins/"+name, wasm); status != http.StatusCreated {
 		t.Fatalf("upload %s: %d %s", name, status, out)

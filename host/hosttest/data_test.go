@@ -220,7 +220,7 @@ func wantQuarantine(t *testing.T, h *hosttest.Host, session string) {
 }
 
 // eventually waits until a condition holds, and checks it every few milliseconds.
-func eventually(t *testing.T, what string, holds func() bool) {
+func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	every := time.NewTicker(5 * time.Millisecond)
 	defer every.Stop()

@@ -39,6 +39,7 @@ var (
 // server lists them.
 var probes = map[string]foreignCall{
 	"GET /audit":                          {},
+	"GET /cluster":                        {},
 	"GET /metrics":                        {},
 	"GET /events/:id":                     {kinds: runKinds},
 	"POST /events/:id":                    {kinds: runKinds, body: `{"event":{"type":"Name","value":{}}}`},

@@ -37,7 +37,7 @@ func (f linkFault) String() string {
 const linkDelay = 100 * time.Millisecond
 
 // newLink opens a link that closes with the test.
-func newLink(t *testing.T, to string) *link {
+func newLink(t testing.TB, to string) *link {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

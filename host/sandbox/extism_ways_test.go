@@ -54,7 +54,7 @@ func TestWaysAgreeOnExtism(t *testing.T) {
 	if few {
 		compilers = compilers[:1]
 	}
-	all := ways(t)
+	all := ways(t, corpusFuel)
 	for _, compiler := range compilers {
 		t.Run(compiler, func(t *testing.T) {
 			wasm := asSteps(t, extismBuild(t, compiler), ownConfig, ownExports...)

@@ -17,13 +17,13 @@ import (
 )
 
 // ways are the ways to give an invocation its instance; the first is the
-// reference.
-func ways(t *testing.T) map[string]bench {
+// reference. A module may burn the given fuel while it describes itself.
+func ways(t *testing.T, describeFuel uint64) map[string]bench {
 	t.Helper()
 	return map[string]bench{
-		"reference": newBench(t, func(c *Config) { c.Reference, c.Spares, c.Limits.DescribeFuel = true, -1, 20_000_000 }),
-		"image":     newBench(t, func(c *Config) { c.Spares, c.Limits.DescribeFuel = -1, 20_000_000 }),
-		"reset":     newBench(t, func(c *Config) { c.Spares, c.Limits.DescribeFuel = 1, 20_000_000 }),
+		"reference": newBench(t, func(c *Config) { c.Reference, c.Spares, c.Limits.DescribeFuel = true, -1, describeFuel }),
+		"image":     newBench(t, func(c *Config) { c.Spares, c.Limits.DescribeFuel = -1, describeFuel }),
+		"reset":     newBench(t, func(c *Config) { c.Spares, c.Limits.DescribeFuel = 1, describeFuel }),
 	}
 }
 
@@ -59,7 +59,7 @@ func observe(t *testing.T, b bench, inv host.Invocation, given answers) observed
 // Guests of real toolchains do the same in all ways, and begin with the same
 // image.
 func TestWaysAgreeOnPlugins(t *testing.T) {
-	all := ways(t)
+	all := ways(t, limit.Default().DescribeFuel) // CPython takes 90 million units
 	var succeeded atomic.Int64
 	t.Cleanup(func() {
 		if succeeded.Load() == 0 && !t.Skipped() {
@@ -188,7 +188,7 @@ func checkPristine(t *testing.T, b bench, digest, hash string, snapshot bool) {
 // The hostile guests end in the same way, however they get their instance.
 func TestWaysAgreeOnHostileGuests(t *testing.T) {
 	suite.NotShort(t, "computes for long, by one goroutine")
-	all := ways(t)
+	all := ways(t, corpusFuel)
 	paths, err := filepath.Glob(filepath.Join("..", "..", "testdata", "hostile", "*.wasm"))
 	if err != nil || len(paths) == 0 {
 		t.Fatal("no hostile modules", err)
@@ -236,7 +236,7 @@ func hostileOutcome(t *testing.T, b bench, wasm []byte) (o outcome) {
 // in whatever way the first one ended.
 func TestNothingIsRemembered(t *testing.T) {
 	suspended := errors.New("suspended")
-	for way, b := range ways(t) {
+	for way, b := range ways(t, corpusFuel) {
 		for name, restored := range map[string]bool{
 			"remember": true, "remember_growth": true, "remember_table": false, "remember_segment": false, "remember_vector": false,
 		} {

@@ -328,6 +328,23 @@ func TestFuelOfACounterStep(t *testing.T) {
 	}
 }
 
+// A step imports modules of the library that describing has not imported; the bytecode of
+// those that it has imported is gone.
+func TestImportsInAStep(t *testing.T) {
+	wantResult(t, `
+import importlib, sys
+def run():
+    seen = []
+    for name in ["statistics", "html", "xml.etree.ElementTree", "csv", "difflib"]:
+        seen.append(name in sys.modules)
+        importlib.import_module(name)
+    try:
+        importlib.reload(sys.modules["json"])
+    except ImportError as e:
+        seen.append(str(e))
+    return seen`, `[false,false,false,false,false,"Excluded frozen object named 'json'"]`)
+}
+
 // A typed edit writes what its class declares, and keeps the rest.
 func TestEditKeepsUndeclaredFields(t *testing.T) {
 	state, err := abi.EncodeValue(map[string]any{"count": int64(4), "of": "another", "list": []any{int64(1)}})

@@ -218,7 +218,7 @@ func keyed(r *http.Request) bool { return r.Header.Get(apiwire.HeaderOnce) != ""
 func doubtful(r *http.Request, status int) bool {
 	switch status {
 	case http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed:
-		return r.Method != http.MethodGet && r.Method != http.MethodHead && !keyed(r)
+		return changes(r) && !keyed(r)
 	}
 	return false
 }

@@ -79,8 +79,7 @@ func (w *guarded) WriteHeader(status int) {
 		}
 		w.Header().Set(headerOutcome, "unknown")
 	case w.repeated && doubtful(w.r, status):
-		w.refuse(errUnknown)
-		w.Header().Set(headerOutcome, "unknown")
+		w.refuse(errUnknown, true)
 		return
 	default:
 		if err := w.nodes.Lease(w.r.Context()); err != nil {
@@ -89,9 +88,13 @@ func (w *guarded) WriteHeader(status int) {
 				clear(w.Header())
 				return
 			}
+			if changes(w.r) {
+				w.refuse(errUnknown, true) // the host may have done it
+				return
+			}
 			known := errNoOwner
 			_ = errors.As(err, &known)
-			w.refuse(known)
+			w.refuse(known, false)
 			return
 		}
 	}
@@ -99,10 +102,19 @@ func (w *guarded) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
+// changes reports whether a request may change something.
+func changes(r *http.Request) bool { return r.Method != http.MethodGet && r.Method != http.MethodHead }
+
 // refuse writes an error instead of the answer.
-func (w *guarded) refuse(why *host.Error) {
+func (w *guarded) refuse(why *host.Error, unknown bool) {
 	w.refused = true
 	clear(w.Header())
+	if w.inner {
+		w.Header().Set(headerMoved, "1") // the other node may send the request again
+	}
+	if unknown {
+		w.Header().Set(headerOutcome, "unknown")
+	}
 	refuse(w.ResponseWriter, w.r, why)
 }
 

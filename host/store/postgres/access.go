@@ -189,25 +189,8 @@ func (s *Store) ClearTenant(ctx context.Context, tenant string, rows int) (more 
 	if err != nil || more {
 		return more, err
 	}
-	if more, err = s.clearNames(ctx, tenant); err != nil {
+	if more, err = record.ClearNames(ctx, s, tenant); err != nil {
 		return false, fmt.Errorf("%s: %w", what, err)
 	}
 	return more, nil
-}
-
-// clearNames deletes one plugin or composed workflow of a tenant. more: there may be
-// others.
-func (s *Store) clearNames(ctx context.Context, tenant string) (more bool, err error) {
-	composed, err := s.Compositions(ctx, tenant)
-	if err != nil {
-		return false, err
-	}
-	if len(composed) > 0 {
-		return true, s.DeleteComposition(ctx, tenant, composed[0].Name)
-	}
-	plugins, err := s.Plugins(ctx, tenant)
-	if err != nil || len(plugins) == 0 {
-		return false, err
-	}
-	return true, s.DeletePlugin(ctx, tenant, plugins[0].Name, 0)
 }

@@ -5,12 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/search"
+	"github.com/weftrun/weft/host/store/record"
 )
 
 // The index of the words of ended runs is a GIN index, which lags behind the commits, as
@@ -22,9 +22,7 @@ import (
 
 // Bounds of the work on the index.
 const (
-	readNotes = 64                     // notes that are processed in one transaction
-	readDelay = 250 * time.Millisecond // the least time that words wait
-	readShare = 15                     // how many times as long as its work the goroutine rests
+	readNotes = 64 // notes that are processed in one transaction
 )
 
 // tag returns the prefix of a tenant's words.
@@ -151,27 +149,5 @@ func (p preceded) Scan(dest ...any) error { return p.row.Scan(append([]any{p.fir
 
 // follow keeps the index up to date until Close.
 func (s *Store) follow() {
-	rest := time.NewTimer(readDelay) // for notes that an earlier server has left
-	defer rest.Stop()
-	for {
-		select {
-		case <-s.keeping.Done():
-			return
-		case <-rest.C:
-		}
-		begun := time.Now()
-		more, err := s.readEnded(s.keeping)
-		if more {
-			rest.Reset(max(readShare*time.Since(begun), readDelay))
-			continue
-		}
-		if err == nil {
-			select {
-			case <-s.keeping.Done():
-				return
-			case <-s.noted:
-			}
-		}
-		rest.Reset(readDelay)
-	}
+	record.Follow(s.keeping, s.noted, s.readEnded)
 }

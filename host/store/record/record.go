@@ -1,5 +1,6 @@
-// Package record encodes what a store on a database keeps in columns of bytes, and pages
-// lists: SQLite and PostgreSQL have the same columns.
+// Package record has what the stores on databases share: SQLite and PostgreSQL have the
+// same columns. It encodes what is kept in columns of bytes, pages lists, and follows the
+// notes of runs whose words are not in the index yet.
 package record
 
 import (

@@ -293,27 +293,10 @@ func (s *Store) ClearTenant(ctx context.Context, tenant string, rows int) (more 
 		return s.sweep(ctx) // deletes what no journal needs any more
 	})
 	if err == nil && !more {
-		more, err = s.clearNames(ctx, tenant)
+		more, err = record.ClearNames(ctx, s, tenant)
 	}
 	if err != nil {
 		return false, fmt.Errorf("clearing tenant %s: %w", tenant, err)
 	}
 	return more, nil
-}
-
-// clearNames deletes one plugin or composed workflow of a tenant. more: there may be
-// others.
-func (s *Store) clearNames(ctx context.Context, tenant string) (more bool, err error) {
-	composed, err := s.Compositions(ctx, tenant)
-	if err != nil {
-		return false, err
-	}
-	if len(composed) > 0 {
-		return true, s.DeleteComposition(ctx, tenant, composed[0].Name)
-	}
-	plugins, err := s.Plugins(ctx, tenant)
-	if err != nil || len(plugins) == 0 {
-		return false, err
-	}
-	return true, s.DeletePlugin(ctx, tenant, plugins[0].Name, 0)
 }

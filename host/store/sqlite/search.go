@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/search"
@@ -93,10 +92,6 @@ const (
 	// a commit. readBytes bounds the length of these notes, some 8 bytes for each run.
 	readNotes = 64
 	readBytes = 4 << 10
-	// readDelay is the least time that words wait, so that many runs share a transaction.
-	readDelay = 250 * time.Millisecond
-	// readShare is how many times as long as its work the goroutine then rests.
-	readShare = 15
 )
 
 // unchanged is true for a run that is still as it was read. ?2, ?3 and ?4 are its id,
@@ -250,29 +245,7 @@ func (i idScanner) Scan(dest ...any) error { return i.row.Scan(append([]any{i.id
 // follow keeps the index up to date until Close.
 func (s *Store) follow() {
 	defer close(s.followed)
-	rest := time.NewTimer(readDelay) // for notes that an earlier server has left
-	defer rest.Stop()
-	for {
-		select {
-		case <-s.following.Done():
-			return
-		case <-rest.C:
-		}
-		begun := time.Now()
-		more, err := s.readEnded(s.following)
-		if more {
-			rest.Reset(max(readShare*time.Since(begun), readDelay))
-			continue
-		}
-		if err == nil {
-			select {
-			case <-s.following.Done():
-				return
-			case <-s.noted:
-			}
-		}
-		rest.Reset(readDelay)
-	}
+	record.Follow(s.following, s.noted, s.readEnded)
 }
 
 // search lists runs by their words, after bringing the index up to date.

@@ -27,8 +27,8 @@
 // # How SQLite is configured
 //
 //   - Write-ahead log and synchronous=FULL: a commit is one synced append, and a power loss
-//     loses no commit (NORMAL would lose the latest). A checkpoint runs after every 16 MiB of
-//     log. After a long reader the log is cut back to 64 MiB.
+//     loses no commit (NORMAL would lose the latest). A checkpoint runs after every 64 MiB of
+//     log. After a long reader the log is cut back to 128 MiB.
 //   - Foreign keys: rows that belong to a deleted row are deleted with it.
 //   - No auto_vacuum: the pages of deleted rows are used again, and a commit does not have to
 //     maintain a map of all pages. [Store.Compact] returns free pages to the file system.
@@ -204,7 +204,7 @@ func (s *Store) openWriter(ctx context.Context, path string) error {
 // those commits, and no later sync would write them, so a power loss would cut off later,
 // acknowledged commits. So settleLog writes the same bytes again, in place, before
 // anything else. Others may read meanwhile, and nobody writes while SQLite's lock is
-// held. A log exists only after a crash or a failure, and mostly has at most 16 MiB.
+// held. A log exists only after a crash or a failure, and mostly has at most 64 MiB.
 func (s *Store) settleLog(ctx context.Context, path string) error {
 	if _, err := s.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return err

@@ -26,7 +26,7 @@ static const struct { const char *name; uint64_t (*call)(const void *, uint32_t)
  * the author's files to their bytes. */
 struct { uint32_t source, source_size, map, map_size; } user_bundle = {1, 1, 1, 1};
 
-extern const struct _frozen weft_frozen[];
+extern struct _frozen weft_frozen[];
 static bool in_step;
 static PyObject *host_error, *run_step, *failure_of;
 static PyObject *dry; /* the answer of all host calls while the SDK warms up; NULL otherwise */
@@ -181,6 +181,24 @@ static void clear_free(void) {
 	}
 }
 
+/* clear_frozen writes zeros to the bytecode of modules that have been imported, which nobody reads again: the frozen importer refuses
+ * to import them a second time. */
+static void clear_frozen(void) {
+	PyObject *modules = PyImport_GetModuleDict();
+	for (struct _frozen *f = weft_frozen; f->name; f++)
+		if (PyDict_GetItemString(modules, f->name)) {
+			memset((void *)f->code, 0, (size_t)f->size);
+			f->code = NULL;
+		}
+}
+
+/* clear_stack writes zeros to the stack below its caller: it lies at the beginning of memory and grows downwards. */
+static __attribute__((noinline)) void clear_stack(void) {
+	volatile char here;
+	uintptr_t from = 1024, to = (uintptr_t)&here - 1024;
+	if (to > from && to < 1 << 20) memset((void *)from, 0, to - from);
+}
+
 EXPORT(weft_describe) void weft_describe(void) {
 	if (user_bundle.source <= 1) DIE("this is the engine without a bundle: build a plugin with weft build");
 	start();
@@ -199,7 +217,9 @@ EXPORT(weft_describe) void weft_describe(void) {
 	if (!sealed) die_of(show);
 	Py_CLEAR(dry);
 	Py_DECREF(sealed), Py_DECREF(show), Py_DECREF(describe), Py_DECREF(seal), Py_DECREF(boot);
+	clear_frozen();
 	clear_free();
+	clear_stack();
 	free(malloc(HEADROOM));
 }
 

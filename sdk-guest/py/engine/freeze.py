@@ -25,6 +25,13 @@ asyncio asyncio.base_futures asyncio.base_tasks asyncio.constants asyncio.corout
 asyncio.futures asyncio.locks asyncio.log asyncio.mixins asyncio.queues asyncio.runners asyncio.taskgroups asyncio.tasks asyncio.threads asyncio.timeouts
 """.split()
 
+# These are imported by nearly every workflow. They lie side by side, so that whole pages are zero once they have been imported.
+FIRST = """
+_collections_abc _weakrefset abc codecs collections collections.abc contextlib copy copyreg datetime encodings encodings.aliases encodings.utf_8 enum
+functools heapq importlib importlib._abc importlib.machinery io json json.decoder json.encoder json.scanner keyword opcode operator re re._casefix
+re._compiler re._constants re._parser reprlib types typing warnings weakref
+""".split()
+
 # What a step has of asyncio: all that needs no files, processes or threads.
 ASYNCIO = """
 from .coroutines import *
@@ -153,12 +160,12 @@ def sdk(folder):
 
 
 def main(lib, folder, out):
-    modules = [*library(lib), *sdk(folder)]
+    modules = sorted([*sdk(folder), *library(lib)], key=lambda m: m[0] not in FIRST and not m[0].startswith("weft"))
     with open(out, "w", encoding="ascii") as f:
         f.write("#include <Python.h>\n")
         for i, (_, _, code) in enumerate(modules):
-            f.write("static const unsigned char m%d[] = {%s};\n" % (i, ",".join(map(str, code))))
-        f.write("const struct _frozen weft_frozen[] = {\n")
+            f.write("static unsigned char m%d[] = {%s};\n" % (i, ",".join(map(str, code))))
+        f.write("struct _frozen weft_frozen[] = {\n")
         for i, (name, package, code) in enumerate(modules):
             f.write('\t{"%s", m%d, %d, %d, 0},\n' % (name, i, len(code), package))
         f.write("\t{0}};\n")
