@@ -1,6 +1,7 @@
 package hosttest_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"strconv"
@@ -57,7 +58,7 @@ func (n *nodes) cpu(tb testing.TB) (sum time.Duration) {
 		if err != nil {
 			return 0
 		}
-		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 		for _, field := range fields[11:13] { // utime and stime
 			ticks, err := strconv.Atoi(field)
 			if err != nil {

@@ -487,7 +487,7 @@ class Open(weft.BaseModel):
 		{`Order(items=[], note="x")`, "schema_violation", "Order has no field note"},
 		{`Special(items={"name": "tea"})`, "schema_violation", "items must be a list"},
 		{`weft.field_validator("name", mode="wrap")`, "invalid_message", "field_validator has no mode 'wrap' in a step"},
-		{`type("T", (weft.BaseModel,), {"__module__": "main", "f": weft.field_validator("nmae")(lambda cls, v: v)})()`, "invalid_message", `T: field_validator('nmae'): there is no field nmae`},
+		{`type("T", (weft.BaseModel,), {"__module__": "main", "f": weft.field_validator("absent")(lambda cls, v: v)})()`, "invalid_message", `T: field_validator('absent'): there is no field absent`},
 		{`type("T", (weft.BaseModel,), {"__module__": "main", "model_config": {"frozen": True}})()`, "invalid_message", "T: model_config has no frozen=True in a step"},
 		{`weft.Field(validation_alias="itemName")`, "panic", "Field has no validation_alias in a step: give the field the name that it has in the JSON"},
 		{`exec("from weft import computed_field")`, "panic", `weft has no computed_field: a dump holds fields only`},

@@ -33,8 +33,10 @@ const (
 	headerSecure = headerPrefix + "Secure"
 	headerEpoch  = headerPrefix + "Epoch"
 	// headerMoved marks an answer of a node that does not own the sessions and has done
-	// nothing.
+	// nothing, and one in place of an answer: its host was closed, or it has no lease
+	// (movedLapsed).
 	headerMoved = headerPrefix + "Moved"
+	movedLapsed = "lapsed"
 	// headerOutcome says "unknown" in an answer when the owner went and nobody knows whether
 	// it has done what the request asked for.
 	headerOutcome = "Weft-Outcome"
@@ -196,9 +198,10 @@ func isStart(r *http.Request) bool {
 // repeatable reports whether a request that may have been done may be sent again.
 func repeatable(r *http.Request) bool {
 	path := r.URL.Path
-	switch r.Method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions:
+	if isSafe(r) {
 		return true
+	}
+	switch r.Method {
 	case http.MethodPut:
 		return strings.HasPrefix(path, "/plugins/") || r.Header.Get("If-Match") != "" || keyed(r) && strings.HasPrefix(path, "/sessions/")
 	case http.MethodPatch:
@@ -210,15 +213,20 @@ func repeatable(r *http.Request) bool {
 	return false
 }
 
+// isSafe reports whether a request changes nothing.
+func isSafe(r *http.Request) bool {
+	return r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions
+}
+
 // keyed reports whether a client has given the request a key under which it counts once.
 func keyed(r *http.Request) bool { return r.Header.Get(apiwire.HeaderOnce) != "" }
 
-// doubtful reports whether the answer to a repetition may be owed to the request itself,
-// which was done before.
+// doubtful reports whether the answer to a repetition of a request that changes something may
+// be owed to the request itself, which was done before.
 func doubtful(r *http.Request, status int) bool {
 	switch status {
 	case http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed:
-		return changes(r) && !keyed(r)
+		return !keyed(r)
 	}
 	return false
 }

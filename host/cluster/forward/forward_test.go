@@ -70,14 +70,7 @@ func (w *town) join() *node {
 		w.t.Fatal(err)
 	}
 	n := &node{town: w}
-	n.forward = forward.New(forward.Config{Nodes: n, Certificate: certificate, Timeout: 2 * time.Second, Failed: n.failed.Load,
-		Local: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-			if h := n.host.Load(); h != nil {
-				(*h).ServeHTTP(rw, r)
-				return
-			}
-			forward.Absent(rw, r)
-		})})
+	n.forward = forward.New(forward.Config{Nodes: n, Certificate: certificate, Timeout: 2 * time.Second, Failed: n.failed.Load, Local: n.local()})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		w.t.Fatal(err)
@@ -96,6 +89,17 @@ func (w *town) join() *node {
 	w.nodes = append(w.nodes, n)
 	w.view.Nodes = append(w.view.Nodes, n.info)
 	return n
+}
+
+// local answers by the host of the node, if there is one.
+func (n *node) local() http.Handler {
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if h := n.host.Load(); h != nil {
+			(*h).ServeHTTP(rw, r)
+			return
+		}
+		forward.Absent(rw, r)
+	})
 }
 
 // own makes a node with a host the owner; nil: nobody is.
@@ -268,8 +272,9 @@ func TestOwnerGoes(t *testing.T) {
 				w.own(w.nodes[0], func(rw http.ResponseWriter, r *http.Request) {
 					body, _ := io.ReadAll(r.Body)
 					keys <- r.Header.Get("Idempotency-Key") + string(body)
+					gone := w.goneOf()
 					close(began)
-					<-w.goneOf() // the host is taken away
+					<-gone // the host is taken away
 					rw.WriteHeader(http.StatusServiceUnavailable)
 				})
 				go func() {
@@ -313,8 +318,9 @@ func TestRepetitionIsRefused(t *testing.T) {
 		w := newTown(t, 3)
 		began := make(chan struct{})
 		w.own(w.nodes[0], func(http.ResponseWriter, *http.Request) {
+			gone := w.goneOf()
 			close(began)
-			<-w.goneOf()
+			<-gone
 			panic(http.ErrAbortHandler)
 		})
 		go func() {

@@ -2,10 +2,7 @@ package forward
 
 import (
 	"context"
-	"errors"
 	"net/http"
-
-	"github.com/weftrun/weft/host"
 )
 
 // guarded is the answer of the host of this node. Before anything of it is written, and
@@ -17,18 +14,14 @@ type guarded struct {
 	nodes  Nodes
 	tenure context.Context
 	failed func() bool
-	// withhold keeps back an answer by which a host that is being closed ends a request, as
-	// the request is then sent to the next owner.
-	withhold bool
-	repeated bool
-	// inner says that another node has sent the request.
-	inner bool
+	doubt  bool // the request may have been done before
 
 	absent  bool // there was no host
 	begun   bool // the status was written
-	held    bool // the answer is kept back
-	refused bool // an error was written instead of the answer
-	broken  bool
+	broken  bool // the lease lapsed after that
+	held    bool // kept back: a host that is being closed ends the request
+	lapsed  bool // kept back: the node has no lease
+	dubious bool // kept back: the request may have been done before, which may be why it is refused
 }
 
 type guardedKey struct{}
@@ -43,6 +36,9 @@ func Absent(_ http.ResponseWriter, r *http.Request) {
 // serve has a request answered by the host of this node.
 func (f *Forwarder) serve(w *guarded, r *http.Request) {
 	f.cfg.Local.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), guardedKey{}, w)))
+	if !w.absent {
+		w.WriteHeader(http.StatusOK) // which the server writes if the host has written nothing
+	}
 }
 
 func (w *guarded) outcome() outcome {
@@ -51,6 +47,8 @@ func (w *guarded) outcome() outcome {
 		return notDone
 	case w.held:
 		return unknown
+	case w.lapsed:
+		return lapsed
 	case w.broken:
 		return cut
 	}
@@ -63,60 +61,27 @@ func (w *guarded) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 // WriteHeader implements http.ResponseWriter.
 func (w *guarded) WriteHeader(status int) {
 	switch {
-	case w.begun || w.held || w.refused:
+	case w.begun || w.keptBack():
 		return
 	case status < 200:
 		w.ResponseWriter.WriteHeader(status)
 		return
 	case status == http.StatusServiceUnavailable && w.isGone():
-		if w.withhold {
-			w.held = true
-			clear(w.Header())
-			return
-		}
-		if w.inner {
-			w.Header().Set(headerMoved, "1")
-		}
-		w.Header().Set(headerOutcome, "unknown")
-	case w.repeated && doubtful(w.r, status):
-		w.refuse(errUnknown, true)
-		return
+		w.held = true
+	case w.doubt && doubtful(w.r, status):
+		w.dubious = true
+	case w.nodes.Lease(w.r.Context()) != nil:
+		w.lapsed = true
 	default:
-		if err := w.nodes.Lease(w.r.Context()); err != nil {
-			if w.withhold {
-				w.held = true
-				clear(w.Header())
-				return
-			}
-			if changes(w.r) {
-				w.refuse(errUnknown, true) // the host may have done it
-				return
-			}
-			known := errNoOwner
-			_ = errors.As(err, &known)
-			w.refuse(known, false)
-			return
-		}
+		w.begun = true
+		w.ResponseWriter.WriteHeader(status)
+		return
 	}
-	w.begun = true
-	w.ResponseWriter.WriteHeader(status)
-}
-
-// changes reports whether a request may change something.
-func changes(r *http.Request) bool { return r.Method != http.MethodGet && r.Method != http.MethodHead }
-
-// refuse writes an error instead of the answer.
-func (w *guarded) refuse(why *host.Error, unknown bool) {
-	w.refused = true
 	clear(w.Header())
-	if w.inner {
-		w.Header().Set(headerMoved, "1") // the other node may send the request again
-	}
-	if unknown {
-		w.Header().Set(headerOutcome, "unknown")
-	}
-	refuse(w.ResponseWriter, w.r, why)
 }
+
+// keptBack reports whether nothing of the answer is written.
+func (w *guarded) keptBack() bool { return w.held || w.lapsed || w.dubious }
 
 // isGone reports whether the host has failed or is being closed, or another node is the
 // owner.
@@ -126,13 +91,13 @@ func (w *guarded) isGone() bool {
 
 // Write implements http.ResponseWriter.
 func (w *guarded) Write(p []byte) (int, error) {
-	if !w.begun && !w.held && !w.refused {
+	if !w.begun && !w.keptBack() {
 		w.WriteHeader(http.StatusOK)
 	} else if w.begun && w.nodes.Lease(w.r.Context()) != nil {
 		w.broken = true
 		return 0, http.ErrAbortHandler
 	}
-	if w.held || w.refused {
+	if w.keptBack() {
 		return len(p), nil
 	}
 	return w.ResponseWriter.Write(p)
@@ -140,11 +105,14 @@ func (w *guarded) Write(p []byte) (int, error) {
 
 // FlushError implements the protocol of [http.ResponseController].
 func (w *guarded) FlushError() error {
-	if w.held || w.refused {
+	if w.keptBack() {
 		return nil
 	}
 	if !w.begun {
 		w.WriteHeader(http.StatusOK)
+		if w.keptBack() {
+			return nil
+		}
 	}
 	return http.NewResponseController(w.ResponseWriter).Flush()
 }

@@ -26,12 +26,17 @@ import (
 
 // Times of connections between nodes.
 const (
-	dialTimeout  = 3 * time.Second
-	pingAfter    = 2 * time.Second // of silence
-	pingTimeout  = 3 * time.Second
-	headerWait   = 10 * time.Second
-	idleConn     = 2 * time.Minute
-	mostStreams  = 20_000 // of one connection at a time
+	dialTimeout = 3 * time.Second
+	pingAfter   = 2 * time.Second // of silence
+	pingTimeout = 3 * time.Second
+	headerWait  = 10 * time.Second
+	idleConn    = 2 * time.Minute
+	mostStreams = 20_000 // of one connection at a time
+	// What is received before it is read: of a body, of all bodies of a connection (a body that
+	// no host reads must not stop the others), and of an answer.
+	streamBody   = 128 << 10
+	connBodies   = 4<<20 - 1 // the most that net/http takes
+	streamAnswer = 256 << 10
 	certificates = 100 * 365 * 24 * time.Hour
 	lookTimeout  = time.Second
 	// openingWait is how long a request of another node waits for the host of this node,
@@ -120,7 +125,7 @@ func (f *Forwarder) transport(node cluster.Info) *http.Transport {
 			},
 		},
 		ForceAttemptHTTP2: true, DisableCompression: true, IdleConnTimeout: idleConn, MaxIdleConnsPerHost: 2,
-		HTTP2: &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
+		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: streamAnswer, SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 	}
 }
 
@@ -151,7 +156,8 @@ func (f *Forwarder) Server() *http.Server {
 		IdleTimeout:       idleConn,
 		ErrorLog:          slog.NewLogLogger(f.cfg.Log.Handler(), slog.LevelDebug),
 		MaxHeaderBytes:    80 << 10, // what a client may send, and the headers between nodes
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: mostStreams, SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: mostStreams, MaxReceiveBufferPerStream: streamBody, MaxReceiveBufferPerConnection: connBodies,
+			SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 		TLSConfig: &tls.Config{
 			MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{f.cfg.Certificate}, ClientAuth: tls.RequireAnyClientCert,
 			VerifyConnection: func(state tls.ConnectionState) error {
@@ -200,11 +206,17 @@ func (f *Forwarder) inner(w http.ResponseWriter, r *http.Request) {
 		moved(w)
 		return
 	}
-	g := &guarded{ResponseWriter: w, r: r, nodes: f.cfg.Nodes, tenure: target.Tenure, failed: f.cfg.Failed, inner: true}
+	g := &guarded{ResponseWriter: w, r: r, nodes: f.cfg.Nodes, tenure: target.Tenure, failed: f.cfg.Failed}
 	f.serve(g, r)
 	switch g.outcome() {
 	case notDone:
 		moved(w)
+	case unknown, lapsed:
+		w.Header().Set(headerMoved, "1")
+		if g.lapsed {
+			w.Header().Set(headerMoved, movedLapsed)
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
 	case cut:
 		panic(http.ErrAbortHandler)
 	}

@@ -10,9 +10,11 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/cluster"
 )
 
@@ -26,6 +28,7 @@ type request struct {
 	held  int64 // bytes that count among those that are kept
 	spent bool  // a body that is not kept has been read from
 	again bool  // may be sent again after it may have been done
+	doubt bool  // it changes something, and may have been done
 	tries int
 }
 
@@ -56,26 +59,52 @@ func (q *request) keep() error {
 		return err
 	}
 	q.body, q.whole = body, int64(len(body)) <= most
+	q.f.kept.Add(int64(len(body)) - most)
+	q.held = int64(len(body))
 	return nil
 }
 
 func (q *request) release() { q.f.kept.Add(-q.held) }
 
 // replayable reports whether the body can be sent again.
-func (q *request) replayable() bool { return q.whole || !q.spent && q.body == nil }
+func (q *request) replayable() bool { return q.whole || !q.spent }
 
-// reader returns the body for an attempt.
-func (q *request) reader() io.Reader {
-	switch {
-	case q.whole:
-		return bytes.NewReader(q.body)
-	case q.body != nil: // longer than was kept
-		q.spent = true
-		return io.MultiReader(bytes.NewReader(q.body), q.r.Body)
-	default:
-		q.spent = true
-		return q.r.Body
+// attempt is the body of a request in one attempt. What answers the request may read on in
+// another goroutine after the attempt has ended, and then gets nothing.
+type attempt struct {
+	q    *request
+	from io.Reader
+
+	mu    sync.Mutex // guards ended, and the request's spent
+	ended bool
+}
+
+// reader returns the body for an attempt, which must be ended.
+func (q *request) reader() *attempt {
+	a := &attempt{q: q, from: bytes.NewReader(q.body)}
+	if !q.whole {
+		a.from = io.MultiReader(a.from, q.r.Body)
 	}
+	return a
+}
+
+func (a *attempt) Read(p []byte) (int, error) {
+	a.mu.Lock()
+	if a.ended {
+		a.mu.Unlock()
+		return 0, errGone
+	}
+	a.q.spent = true
+	a.mu.Unlock()
+	return a.from.Read(p)
+}
+
+func (a *attempt) Close() error { return nil }
+
+func (a *attempt) end() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ended = true
 }
 
 // outcome is how an attempt ended.
@@ -85,6 +114,7 @@ const (
 	answered outcome = iota
 	notDone          // nothing was done
 	unknown          // something may have been done; no answer was written
+	lapsed           // as unknown, and the owner is there but has no lease
 	cut              // a part of an answer was written
 )
 
@@ -102,15 +132,14 @@ func (q *request) answer() {
 		stop()
 		cancel()
 		if q.f.stopped.Err() != nil {
-			refuse(q.w, q.r, errStopped)
+			q.refuse(errStopped)
 			return
 		}
 		if err == nil && time.Now().After(until) {
 			err = context.DeadlineExceeded
 		}
 		if err != nil {
-			q.f.stats.refused.Add(1)
-			refuse(q.w, q.r, errNoOwner)
+			q.refuse(errNoOwner)
 			return
 		}
 		if q.tries++; q.tries > 1 {
@@ -124,15 +153,14 @@ func (q *request) answer() {
 			out = q.remote(target)
 		}
 		may := q.replayable() && (out == notDone || q.again)
+		q.doubt = q.doubt || out != notDone && !isSafe(q.r)
 		switch {
 		case out == answered:
 			return
 		case out == cut || q.r.Context().Err() != nil:
 			panic(http.ErrAbortHandler) // ends the connection, so that the client sees that something is missing
 		case !may:
-			q.f.stats.unknown.Add(1)
-			q.w.Header().Set(headerOutcome, "unknown")
-			refuse(q.w, q.r, errUnknown)
+			q.refuse(errNoOwner)
 			return
 		}
 		if out == unknown && time.Since(began) > q.f.cfg.Timeout/2 {
@@ -141,6 +169,19 @@ func (q *request) answer() {
 		q.pause(target, wait)
 		wait = min(2*wait, retryMost)
 	}
+}
+
+// refuse ends the attempts. Whatever ended them, the client must know if the request may have
+// been done.
+func (q *request) refuse(why *host.Error) {
+	if q.doubt {
+		q.f.stats.unknown.Add(1)
+		q.w.Header().Set(headerOutcome, "unknown")
+		why = errUnknown
+	} else {
+		q.f.stats.refused.Add(1)
+	}
+	refuse(q.w, q.r, why)
 }
 
 // pause waits before the next attempt, at most until the owner has gone.
@@ -157,16 +198,17 @@ func (q *request) pause(target cluster.Target, wait time.Duration) {
 // local has the request answered by the host of this node.
 func (q *request) local(target cluster.Target) outcome {
 	r := q.r.Clone(q.r.Context())
+	body := q.reader()
+	defer body.end()
+	r.Body = body
 	if q.whole {
-		r.Body, r.ContentLength = io.NopCloser(q.reader()), int64(len(q.body))
-	} else {
-		r.Body = struct {
-			io.Reader
-			io.Closer
-		}{q.reader(), q.r.Body}
+		r.ContentLength = int64(len(q.body))
 	}
-	w := &guarded{ResponseWriter: q.w, r: r, nodes: q.f.cfg.Nodes, tenure: target.Tenure, failed: q.f.cfg.Failed, withhold: q.again && q.replayable(), repeated: q.tries > 1}
+	w := &guarded{ResponseWriter: q.w, r: r, nodes: q.f.cfg.Nodes, tenure: target.Tenure, failed: q.f.cfg.Failed, doubt: q.doubt}
 	q.f.serve(w, r)
+	if w.dubious {
+		return unknownForGood(q)
+	}
 	return w.outcome()
 }
 
@@ -178,9 +220,13 @@ func (q *request) remote(target cluster.Target) outcome {
 	defer context.AfterFunc(q.f.stopped, func() { cancel(errStopped) })()
 	var sent atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		WroteHeaders: func() { sent.Store(true) },
+		// Before anything is written: the transport may give up a request that it is just
+		// writing.
+		WroteHeaderField: func(string, []string) { sent.Store(true) },
 	})
-	out := q.outgoing(ctx, target)
+	body := q.reader()
+	defer body.end()
+	out := q.outgoing(ctx, target, body)
 	answer, err := q.f.peer(target).RoundTrip(out)
 	if err != nil {
 		q.f.cfg.Log.Debug("a request was not answered", "node", target.Name, "error", errors.Join(err, context.Cause(ctx)))
@@ -194,11 +240,12 @@ func (q *request) remote(target cluster.Target) outcome {
 		if answer.StatusCode == http.StatusMisdirectedRequest {
 			return notDone
 		}
-		if q.again && q.replayable() {
-			return unknown // the host was closed while it worked on the request
+		if answer.Header.Get(headerMoved) == movedLapsed {
+			return lapsed
 		}
+		return unknown // the host was closed while it worked on the request
 	}
-	if q.tries > 1 && doubtful(q.r, answer.StatusCode) {
+	if q.doubt && doubtful(q.r, answer.StatusCode) {
 		return unknownForGood(q)
 	}
 	return q.copy(answer)
@@ -212,7 +259,7 @@ func unknownForGood(q *request) outcome {
 }
 
 // outgoing makes the request for another node.
-func (q *request) outgoing(ctx context.Context, target cluster.Target) *http.Request {
+func (q *request) outgoing(ctx context.Context, target cluster.Target, body io.ReadCloser) *http.Request {
 	out := q.r.Clone(ctx)
 	out.RequestURI = ""
 	out.URL.Scheme, out.URL.Host = "https", hostOf(target.URL)
@@ -226,7 +273,7 @@ func (q *request) outgoing(ctx context.Context, target cluster.Target) *http.Req
 	if _, named := out.Header["User-Agent"]; !named {
 		out.Header.Set("User-Agent", "") // else the transport names itself
 	}
-	out.Body, out.ContentLength, out.GetBody = io.NopCloser(q.reader()), q.r.ContentLength, nil
+	out.Body, out.ContentLength, out.GetBody = body, q.r.ContentLength, nil
 	if q.whole {
 		out.ContentLength = int64(len(q.body))
 		if len(q.body) == 0 {
