@@ -31,6 +31,18 @@ type PluginDetails struct {
 	Manifest        Value        `json:"manifest" doc:"What the plugin says of itself."`
 	Imports         []string     `json:"imports" doc:"What it asks of the host."`
 	Check           *[]Migration `json:"check,omitempty" doc:"With check=true: which runs in progress could move to the new version." fill:"-"`
+	DryRun          bool         `json:"dry_run,omitempty" doc:"With dry_run=true: nothing was stored." fill:"-"`
+	Unchanged       bool         `json:"unchanged,omitempty" doc:"With dry_run=true: the newest version has the same bytes." fill:"-"`
+	Changes         *[]Change    `json:"changes,omitempty" doc:"With dry_run=true, if the plugin has a version: how the module differs from the newest." fill:"-"`
+}
+
+// Change is a difference between the manifests or imports of two versions of a plugin.
+type Change struct {
+	_       struct{} `doc:"A difference between two versions of a plugin."`
+	Part    string   `json:"part" doc:"The member of the manifest, such as steps, events or resources; or imports."`
+	Name    string   `json:"name,omitempty" doc:"Of the step, event, resource or import; absent where the part itself has changed."`
+	Change  string   `json:"change" api:"enum=added|removed|changed"`
+	Members []string `json:"members,omitempty" doc:"What has changed of it, such as accepts or timeout_ms."`
 }
 
 // Plugins is a list of the newest versions of plugins.

@@ -30,6 +30,20 @@ func ReplacesWorkflow(ctx context.Context) bool {
 	return replaces
 }
 
+// dryKey is the key of [DryRun].
+type dryKey struct{}
+
+// DryRun returns a context in which an upload is checked, and nothing is stored.
+func DryRun(ctx context.Context) context.Context {
+	return context.WithValue(ctx, dryKey{}, true)
+}
+
+// IsDryRun reports whether a context comes from [DryRun].
+func IsDryRun(ctx context.Context) bool {
+	dry, _ := ctx.Value(dryKey{}).(bool)
+	return dry
+}
+
 // Of returns the tenant of a context from [With]; "" is the server itself.
 func Of(ctx context.Context) string {
 	tenant, _ := ctx.Value(tenantKey{}).(string)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
@@ -141,6 +142,40 @@ func (c *Client) PutPluginWith(ctx context.Context, name string, wasm []byte, o 
 // active runs could not continue with the new version.
 func (c *Client) PutPluginChecked(ctx context.Context, name string, wasm []byte) (info host.PluginInfo, created bool, checks []Migration, err error) {
 	return c.PutPluginWith(ctx, name, wasm, PutPluginOptions{Check: true})
+}
+
+// Trial says what an upload would be.
+type Trial struct {
+	Info      host.PluginInfo  // with the version that it would be
+	Unchanged bool             // the newest version has the same bytes
+	Changes   []apiwire.Change // from the newest version; nil if the plugin is new
+}
+
+// TryPlugin checks a module as [Client.PutPluginWith] does; the server stores nothing. The
+// option Check does not apply.
+func (c *Client) TryPlugin(ctx context.Context, name string, wasm []byte, o PutPluginOptions) (Trial, error) {
+	query := url.Values{"dry_run": {"true"}}
+	if o.ReplaceWorkflow {
+		query.Set("replace_workflow", "true")
+	}
+	var header map[string]string
+	if o.Progress != nil {
+		traced, end := tracing(ctx, o.Progress)
+		defer end()
+		ctx, header = traced, map[string]string{apiwire.HeaderProgress: "true"}
+	}
+	j, _, err := c.putPlugin(ctx, name, wasm, query, header)
+	if err != nil {
+		return Trial{}, err
+	}
+	if !j.DryRun { // a server from before dry runs has stored it
+		return Trial{}, fmt.Errorf("the server does not have dry runs of uploads, and has stored version %d of %s", j.Version, j.Name)
+	}
+	trial := Trial{Info: pluginOf(&j), Unchanged: j.Unchanged}
+	if j.Changes != nil {
+		trial.Changes = *j.Changes
+	}
+	return trial, nil
 }
 
 func (c *Client) putPlugin(ctx context.Context, name string, wasm []byte, query url.Values, header map[string]string) (j apiwire.PluginDetails, created bool, err error) {

@@ -78,7 +78,7 @@ var roles = map[string]host.Role{
 // acts are the names of routes in the audit log: the routes that require the role deploy,
 // and those that change resources. The access service records acts on tenants and keys.
 var acts = map[string]string{
-	"PUT /plugins/:name":            "plugin.put",
+	"PUT /plugins/:name":            actPut,
 	"DELETE /plugins/:name":         "plugin.delete",
 	"PUT /workflows/:name":          "workflow.put",
 	"DELETE /workflows/:name":       "workflow.delete",
@@ -245,12 +245,15 @@ func bearer(r *http.Request) string {
 	return strings.TrimSpace(key)
 }
 
-// actMigrate is the only act that has a dry run, which changes nothing.
-const actMigrate = "workflow.migrate"
+// Acts that have a dry run, which changes nothing.
+const (
+	actMigrate = "workflow.migrate"
+	actPut     = "plugin.put"
+)
 
 // note records an act of a handler in the audit log, except a dry run.
 func (s *Server) note(c echo.Context, by *host.Grant, act string, outcome error) {
-	if dry, _ := flagOf(c.QueryParams(), "dry_run", true); dry && act == actMigrate {
+	if dry, _ := flagOf(c.QueryParams(), "dry_run", act == actMigrate); dry && (act == actMigrate || act == actPut) {
 		return
 	}
 	s.cfg.Access.Note(c.Request().Context(), by, act, param(c, "name"), outcome)

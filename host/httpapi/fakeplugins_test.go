@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"maps"
 	"reflect"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/behalf"
 )
 
 // fakePlugins is the host.Plugins of a fakeHost.
@@ -36,6 +38,13 @@ func (p fakePlugins) Put(ctx context.Context, _, name string, wasm []byte) (host
 		Name: name, Workflow: name, Version: len(versions) + 1, SHA256: digest, RewrittenSHA256: "re" + digest, Size: len(wasm),
 		Manifest: p.f.raw(map[string]any{"abi": 1, "workflow": name}), Imports: []string{"state_get"},
 		Created: time.Unix(0, p.f.tick()),
+	}
+	var own map[string]any // a module of JSON is its manifest
+	if json.Unmarshal(wasm, &own) == nil {
+		info.Manifest = p.f.raw(own)
+	}
+	if behalf.IsDryRun(ctx) {
+		return info, true, nil
 	}
 	p.f.plugins[name] = append(versions, info)
 	return info, true, nil

@@ -44,6 +44,13 @@ func (s *Server) putPlugin(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	dry, err := flagOf(c.QueryParams(), "dry_run", false)
+	if err != nil {
+		return err
+	}
+	if dry && check {
+		return invalid("check=true needs a version that is stored: leave out check or dry_run")
+	}
 	wasm, err := readBody(c, s.cfg.MaxPlugin)
 	if err != nil {
 		return err
@@ -57,6 +64,9 @@ func (s *Server) putPlugin(c echo.Context) error {
 	ctx := c.Request().Context()
 	if replaces {
 		ctx = behalf.ReplacingWorkflow(ctx)
+	}
+	if dry {
+		return s.tryPlugin(ctx, c, name, wasm)
 	}
 	info, created, err := s.storePlugin(ctx, c, name, wasm)
 	if err != nil {
@@ -74,6 +84,26 @@ func (s *Server) putPlugin(c echo.Context) error {
 		return err
 	}
 	return answerPlugin(c, status, &info, &checks)
+}
+
+// tryPlugin answers what an upload would be, and how it differs from the newest version.
+func (s *Server) tryPlugin(ctx context.Context, c echo.Context, name string, wasm []byte) error {
+	newest, err := s.cfg.Plugins.Plugin(ctx, tenantOf(c), name)
+	known := err == nil
+	if !known && host.CodeOf(err) != host.CodeNotFound {
+		return err
+	}
+	info, _, err := s.storePlugin(behalf.DryRun(ctx), c, name, wasm)
+	if err != nil {
+		return err
+	}
+	details := apiwire.PluginDetails{DryRun: true, Unchanged: known && newest.SHA256 == info.SHA256}
+	if known {
+		changes := changesOf(&newest, &info)
+		details.Changes = &changes
+	}
+	apiwire.Fill(&details, &info)
+	return answer(c, http.StatusOK, &details)
 }
 
 // storePlugin stores a version, and reports its progress to the client.

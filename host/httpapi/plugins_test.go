@@ -14,6 +14,38 @@ import (
 	"github.com/weftrun/weft/host/turns"
 )
 
+// TestUploadDryRun: a dry run answers how the module differs from the newest version, and
+// is not an act.
+func TestUploadDryRun(t *testing.T) {
+	f := newFake(t)
+	h := newServer(t, f).Handler()
+	put := func(query, wasm string, status int) string {
+		t.Helper()
+		w := call(t, h, "PUT", "/plugins/p"+query, wasm, "Content-Type", "application/wasm")
+		if w.Code != status {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+		return w.Body.String()
+	}
+	old := `{"abi": 1, "workflow": "p", "steps": [{"name": "a", "accepts": ["S"]}, {"name": "b"}], "events": {"S": {}}}`
+	if got := put("?dry_run=true", old, 200); !strings.Contains(got, `"dry_run":true`) || strings.Contains(got, `"changes"`) || !strings.Contains(got, `"steps":[`) {
+		t.Error(got)
+	}
+	wantError(t, call(t, h, "GET", "/plugins/p", ""), http.StatusNotFound, host.CodeNotFound)
+	put("", old, 201)
+	if got := put("?dry_run=true", old, 200); !strings.Contains(got, `"unchanged":true,"changes":[]`) || !strings.Contains(got, `"version":1,`) {
+		t.Error(got)
+	}
+	got := put("?dry_run=true", `{"abi": 2, "workflow": "p", "steps": [{"name": "c"}, {"name": "a", "accepts": ["S", "T"], "workers": 2}], "events": {"S": {}, "T": {}}}`, 200)
+	want := `"changes":[{"part":"abi","change":"changed"},{"part":"events","name":"T","change":"added"},` +
+		`{"part":"steps","name":"a","change":"changed","members":["accepts","workers"]},{"part":"steps","name":"b","change":"removed"},{"part":"steps","name":"c","change":"added"}]`
+	if !strings.Contains(got, want) || !strings.Contains(got, `"version":2,`) {
+		t.Errorf("%s, want %s in it", got, want)
+	}
+	wantError(t, call(t, h, "PUT", "/plugins/p?dry_run=true&check=true", "x", "Content-Type", "application/wasm"), http.StatusBadRequest, host.CodeInvalidArgument)
+	wantError(t, call(t, h, "PUT", "/plugins/p?dry_run=perhaps", "x", "Content-Type", "application/wasm"), http.StatusBadRequest, host.CodeInvalidArgument)
+}
+
 func TestPlugins(t *testing.T) {
 	f := newFake(t)
 	h := newServer(t, f).Handler()

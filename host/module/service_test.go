@@ -176,6 +176,36 @@ func TestPut(t *testing.T) {
 	}
 }
 
+// TestDryRun: a dry run says what an upload would be and what is wrong with it, and stores
+// nothing.
+func TestDryRun(t *testing.T) {
+	b := newBed(t, nil)
+	dry := behalf.DryRun(t.Context())
+	first, second := manifest(t, "w", nil), manifest(t, "w", func(m *abi.Manifest) { m.Version = "2" })
+	try := func(wasm []byte, version int, created bool) {
+		t.Helper()
+		info, is, err := b.Put(dry, tenantA, "p", wasm)
+		if err != nil || is != created || info.Version != version || info.Workflow != "w" || !bytes.Equal(info.Manifest, wasm) {
+			t.Errorf("dry run = %+v, %v, %v", info, is, err)
+		}
+	}
+	try(first, 1, true)
+	if _, err := b.Plugin(t.Context(), tenantA, "p"); host.CodeOf(err) != host.CodeNotFound {
+		t.Errorf("after a dry run: %v", err)
+	}
+	b.put(t, tenantA, "p", first)
+	try(first, 1, false)
+	try(second, 2, true)
+	b.Service = b.open(t, nil) // of what is stored
+	if versions, err := b.Versions(t.Context(), tenantA, "p"); err != nil || len(versions) != 1 {
+		t.Errorf("versions = %+v, %v", versions, err)
+	}
+	_, _, err := b.Put(dry, tenantA, "q", first)
+	wantCode(t, err, host.CodeConflict, "workflow w belongs to plugin p")
+	_, _, err = b.Put(dry, tenantA, "p", manifest(t, "other", nil))
+	wantCode(t, err, host.CodeConflict, "--replace-workflow")
+}
+
 func TestPutRefuses(t *testing.T) {
 	b := newBed(t, func(c *Config) { c.Limits = limit.NewTable(host.Limits{ModuleBytes: 5000}) })
 	b.put(t, tenantA, "p", manifest(t, "w", nil))

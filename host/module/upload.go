@@ -49,6 +49,10 @@ func (s *Service) Put(ctx context.Context, tenant, name string, wasm []byte) (ho
 	if err != nil {
 		return host.PluginInfo{}, false, err
 	}
+	if behalf.IsDryRun(ctx) { // the store does not have the version
+		info, err := s.inUse(ctx, stored, shown(stored, v))
+		return info, created, err
+	}
 	info, err := s.info(ctx, stored)
 	return info, created, err
 }
@@ -119,7 +123,8 @@ func counted(n int, what string) string {
 	return strconv.Itoa(n) + " " + what
 }
 
-// keep stores a checked upload as the plugin's next version.
+// keep stores a checked upload as the plugin's next version. In a dry run, it only
+// returns the version that it would store.
 func (s *Service) keep(ctx context.Context, tenant, name string, v *version, wasm []byte) (stored host.PluginVersion, created bool, err error) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
@@ -146,18 +151,21 @@ func (s *Service) keep(ctx context.Context, tenant, name string, v *version, was
 	if err != nil {
 		return stored, false, err
 	}
-	err = s.store.PutModule(ctx, host.ModuleRecord{
-		Digest: v.digest, Rewritten: v.rewritten, ImageHash: v.imageHash, Manifest: v.manifest, Imports: v.imports, Bytes: wasm,
-	})
-	if err != nil {
-		return stored, false, storeError("the module could not be stored", err)
-	}
 	stored = host.PluginVersion{
 		Tenant: tenant, Name: name, Workflow: workflow, Version: newest.Version + 1,
 		Digest: v.digest, Size: v.size, Created: s.now().UnixNano(),
 	}
+	if behalf.IsDryRun(ctx) {
+		return stored, true, nil
+	}
+	err = s.store.PutModule(ctx, host.ModuleRecord{
+		Digest: v.digest, Rewritten: v.rewritten, ImageHash: v.imageHash, Manifest: v.manifest, Imports: v.imports, Bytes: wasm,
+	})
+	if err != nil {
+		return host.PluginVersion{}, false, storeError("the module could not be stored", err)
+	}
 	if err := s.store.PutPlugin(ctx, stored, versions...); err != nil {
-		return stored, false, storeError("the version could not be stored", err)
+		return host.PluginVersion{}, false, storeError("the version could not be stored", err)
 	}
 	s.set(stored, remade...)
 	s.log.InfoContext(ctx, "stored a plugin", "tenant", tenant, "plugin", name, "version", stored.Version, "workflow", workflow, "digest", v.digest,
@@ -196,12 +204,26 @@ func (s *Service) info(ctx context.Context, v host.PluginVersion) (host.PluginIn
 	return s.used(ctx, v, u)
 }
 
+// inUse completes the description of a version by what uses its plugin.
+func (s *Service) inUse(ctx context.Context, v host.PluginVersion, info host.PluginInfo) (host.PluginInfo, error) {
+	u, err := s.usage(ctx, v.Tenant)
+	if err != nil {
+		return host.PluginInfo{}, err
+	}
+	return s.withUsage(ctx, v, info, u)
+}
+
 // used is info, with the usage of the tenant's versions.
 func (s *Service) used(ctx context.Context, v host.PluginVersion, u *usage) (host.PluginInfo, error) {
 	info, err := s.describe(ctx, v)
 	if err != nil {
 		return info, err
 	}
+	return s.withUsage(ctx, v, info, u)
+}
+
+// withUsage is inUse, with the usage of the tenant's versions.
+func (s *Service) withUsage(ctx context.Context, v host.PluginVersion, info host.PluginInfo, u *usage) (host.PluginInfo, error) {
 	for _, c := range s.compositionsOf(v.Tenant, v.Name) {
 		info.ComposedIn = append(info.ComposedIn, c.record.Name)
 	}
@@ -209,6 +231,9 @@ func (s *Service) used(ctx context.Context, v host.PluginVersion, u *usage) (hos
 		return info, nil
 	}
 	versions, err := s.store.PluginVersions(ctx, v.Tenant, v.Name)
+	if errors.Is(err, host.ErrNotFound) { // a dry run of the first version
+		return info, nil
+	}
 	if err != nil {
 		return info, storeError("the versions could not be read", err)
 	}
@@ -222,10 +247,15 @@ func (s *Service) describe(ctx context.Context, v host.PluginVersion) (host.Plug
 	if err != nil {
 		return host.PluginInfo{}, err
 	}
+	return shown(v, c), nil
+}
+
+// shown is the description of a version that has c as its module.
+func shown(v host.PluginVersion, c *version) host.PluginInfo {
 	return host.PluginInfo{
 		Name: v.Name, Workflow: v.Workflow, Version: v.Version, SHA256: v.Digest, RewrittenSHA256: c.rewritten, Size: v.Size,
 		Manifest: c.manifest, Imports: slices.Clone(c.imports), Created: time.Unix(0, v.Created).UTC(),
-	}, nil
+	}
 }
 
 // Plugin implements [host.Plugins].

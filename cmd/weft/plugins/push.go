@@ -58,6 +58,7 @@ which function is which step (docs/extism.md), and becomes part of the module.`,
   weft push build/plugins/counter-go.wasm
   weft push step.wasm --name greet
   weft push step.wasm --check           # can waiting runs continue with it?
+  weft push step.wasm --dry-run         # what would change?
   weft push step.wasm --manifest step.json  # made for Extism
   weft push step.wasm --json | jq .sha256`,
 		Args: cli.Takes("[FILE.wasm]"),
@@ -68,6 +69,7 @@ which function is which step (docs/extism.md), and becomes part of the module.`,
 	cmd.Flags().StringVar(&o.name, "name", "", "`NAME` of the plugin (default: from the file's name)")
 	cmd.Flags().StringVar(&o.manifest, "manifest", "", "`FILE` with the manifest of a plugin made for Extism (JSON)")
 	cmd.Flags().BoolVar(&o.check, "check", false, "say which runs in progress could not move to the new version")
+	cmd.Flags().BoolVar(&o.dry, "dry-run", false, "check the module, say how it differs from the newest version, and store nothing")
 	cmd.Flags().BoolVar(&o.replace, "replace-workflow", false, "accept a version whose workflow has another name than before")
 	return remote.Command(cmd, func(ctx context.Context, r *remote.Conn, args []string) error {
 		file, name, err := pushed(args)
@@ -76,6 +78,12 @@ which function is which step (docs/extism.md), and becomes part of the module.`,
 		}
 		if o.name == "" {
 			o.name = name
+		}
+		if o.dry && o.check {
+			return cli.Usage("--check needs a version that is stored: leave out --check or --dry-run")
+		}
+		if o.dry {
+			return try(ctx, r, file, o)
 		}
 		return push(ctx, r, file, o)
 	})
@@ -86,6 +94,7 @@ type pushOptions struct {
 	name     string
 	manifest string
 	check    bool
+	dry      bool
 	replace  bool
 }
 
@@ -146,6 +155,47 @@ func push(ctx context.Context, r *remote.Conn, file string, o pushOptions) error
 		state = "unchanged"
 	}
 	return r.Print(fmt.Sprintf("%s %s, version %d (%s)\n", state, screen.Printable(info.Name), info.Version, screen.Span(time.Since(began))) + Summary(&info, TimeoutInForce(ctx, r, &info)) + checked(checks) + flowNote(name, doc, composed) + whatNow(r, &info))
+}
+
+// try shows what an upload would change.
+func try(ctx context.Context, r *remote.Conn, file string, o pushOptions) error {
+	wasm, err := readPlugin(file, o.manifest)
+	if err != nil {
+		return err
+	}
+	shown := r.Working()
+	defer shown.Done()
+	trial, err := r.TryPlugin(ctx, o.name, wasm, client.PutPluginOptions{ReplaceWorkflow: o.replace, Progress: Uploading(shown, file, len(wasm))})
+	shown.Done()
+	if err != nil {
+		return Refusal(file, err)
+	}
+	if r.JSON {
+		return r.PrintJSON(r.Answer())
+	}
+	var b strings.Builder
+	name := screen.Printable(trial.Info.Name)
+	switch {
+	case trial.Unchanged:
+		fmt.Fprintf(&b, "%s is the same as version %d\n", name, trial.Info.Version)
+	case trial.Changes != nil && len(trial.Changes) == 0:
+		fmt.Fprintf(&b, "%s would be version %d, with the same description; nothing was stored\n", name, trial.Info.Version)
+	default:
+		fmt.Fprintf(&b, "%s would be version %d; nothing was stored\n", name, trial.Info.Version)
+	}
+	for _, c := range trial.Changes {
+		fmt.Fprintf(&b, "  %-8s", c.Change)
+		for _, word := range []string{c.Part, c.Name} {
+			if word != "" {
+				b.WriteString(" " + screen.Printable(word))
+			}
+		}
+		if len(c.Members) > 0 {
+			fmt.Fprintf(&b, " (%s)", screen.Printable(strings.Join(c.Members, ", ")))
+		}
+		b.WriteString("\n")
+	}
+	return r.Print(b.String() + Summary(&trial.Info, ""))
 }
 
 // Uploading shows the stages of an upload.

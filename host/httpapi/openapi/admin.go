@@ -68,6 +68,7 @@ var pluginOperations = map[string]operation{
 		text: "The server checks the module, rewrites it and asks it for its description. Uploading the same bytes again changes nothing. A refusal lists every problem.",
 		query: []parameter{
 			{name: "check", schema: aFlagOff, text: "Say also which runs in progress could move to the new version."},
+			{name: "dry_run", schema: aFlagOff, text: "Check the module as an upload does, and say how it differs from the newest version; store nothing. Not with check."},
 			{name: "replace_workflow", schema: aFlagOff, text: "Accept a version whose workflow has another name than before; the old workflow is removed."},
 		},
 		headers: []parameter{
@@ -79,7 +80,7 @@ var pluginOperations = map[string]operation{
 		body: needed(&content{types: []string{"application/wasm", "application/octet-stream", "application/x-www-form-urlencoded"},
 			schema: nil}),
 		fails:   []int{409, 422, 429},
-		answers: []answer{ok("PluginDetails", "The plugin has this version already."), {status: 201, text: "A new plugin or version.", body: both(ref("PluginDetails"))}},
+		answers: []answer{ok("PluginDetails", "The plugin has this version already, or it is a dry run."), {status: 201, text: "A new plugin or version.", body: both(ref("PluginDetails"))}},
 	},
 	"GET /plugins/:name": {
 		group: "Plugins", id: "getPlugin", summary: "The newest version of a plugin",

@@ -29,7 +29,8 @@ export const exact = {
 
 export type Fault = { code?: string; message: string }
 export type Plugin = { name: string; workflow: string; version: number; sha256: string; size: number; created_at: string; runs: number }
-export type Uploaded = Plugin & { manifest: { steps?: { name: string; accepts?: string[]; emits?: string[] }[] }; imports: string[] }
+export type Uploaded = Plugin & { manifest: { steps?: { name: string; accepts?: string[]; emits?: string[] }[] }; imports: string[]; changes?: Change[]; unchanged?: boolean }
+export type Change = { part: string; name?: string; change: 'added' | 'removed' | 'changed'; members?: string[] }
 
 // Problem is an answer of the API that is an error, or a server that does not answer (status 0).
 export class Problem extends Error {
@@ -103,8 +104,9 @@ export const api = {
     json<unknown>('POST', `/events/${id(handler)}`, `{"event":{"type":${JSON.stringify(type)},"value":${value}}${step ? `,"step":${JSON.stringify(step)}` : ''}}`, undefined, { 'Idempotency-Key': once }),
   act: (handler: string, what: 'cancel' | 'pause' | 'resume' | 'retry') => json<Run>('POST', `/handlers/${id(handler)}/${what}`),
   plugins: () => json<{ plugins: Plugin[] }>('GET', '/plugins').then((r) => r.plugins),
-  async upload(name: string, file: Blob): Promise<Uploaded> {
-    const res = await send('PUT', `/plugins/${id(name)}`, { body: file })
+  // A dry run checks the file, and stores nothing.
+  async upload(name: string, file: Blob, dry: boolean): Promise<Uploaded> {
+    const res = await send('PUT', `/plugins/${id(name)}${dry ? '?dry_run=true' : ''}`, { body: file })
     if (!res.ok) throw await problem(res)
     return (await res.json()) as Uploaded
   },
