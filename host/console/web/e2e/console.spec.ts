@@ -140,6 +140,7 @@ test('approval is played by the keyboard alone', async ({ page, axe }) => {
   await expect(page.getByRole('heading', { name: 'Runs' })).toBeVisible()
   await page.keyboard.press('s')
   await expect(page.getByRole('heading', { name: 'Start a run' })).toBeFocused()
+  await expect(page.getByLabel('Workflow')).toBeVisible() // the server lists them
   await page.keyboard.press('Tab')
   await expect(page.getByLabel('Workflow')).toBeFocused()
   await page.keyboard.type('approval')
