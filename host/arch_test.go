@@ -157,6 +157,7 @@ func TestArchitecturePageHasEachPackage(t *testing.T) {
 var modules = map[string]string{
 	"cel.dev/cel-go": "host/flow",
 	"github.com/HdrHistogram/hdrhistogram-go":    "cmd/weft",
+	"github.com/klauspost/compress":              "host/store/record",
 	"github.com/evanw/esbuild":                   "cmd/weft/guest/script",
 	"github.com/fxamacker/cbor/v2":               "abi",
 	"github.com/jackc/pgx/v5":                    "host/store/postgres",

@@ -172,6 +172,16 @@ type Runs interface {
 	//
 	// CodeNotFound. CodeGone: the journal has been cut after that position.
 	Timeline(ctx context.Context, tenant, id string, after uint64, limit int) (Timeline, error)
+	// StateAt reads the value at a dotted path of the state that the session of a run had
+	// just after the entry at a position of the session's journal. The entry may be of
+	// another run of the session. id is a handler, or a run by its run id.
+	//
+	// # Errors
+	//
+	// CodeNotFound: the run or the value does not exist. CodeInvalidArgument: the path is
+	// not valid, or the journal has no such position. CodeGone: the journal has been cut
+	// after it.
+	StateAt(ctx context.Context, tenant, id string, at uint64, path string) (StateValue, error)
 	// Fork continues the latest run of a handler, or any run by its run id, a second time
 	// from just after a position of its session's journal, under a new handler in a
 	// private session. The fork has the state of that time, the run's children in the

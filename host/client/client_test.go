@@ -386,6 +386,17 @@ func TestFork(t *testing.T) {
 	}
 }
 
+func TestStateAt(t *testing.T) {
+	c := serve(t, &fake{}, nil)
+	v, err := c.StateAt(t.Context(), "h/1", 7, "a.b")
+	if err != nil || string(v.JSON) != `"h/1 7 a.b"` || v.Tag != `"t"` {
+		t.Errorf("StateAt = %s %s, %v", v.JSON, v.Tag, err)
+	}
+	if _, err := c.StateAt(t.Context(), "h", 0, ""); errorOf(t, err).Code != host.CodeInvalidArgument {
+		t.Errorf("error = %v", err)
+	}
+}
+
 func TestSnapshot(t *testing.T) {
 	f := &fake{}
 	c := serve(t, f, nil)

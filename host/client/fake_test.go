@@ -81,6 +81,14 @@ func (f *fake) Timeline(_ context.Context, _, _ string, after uint64, limit int)
 	return host.Timeline{Entries: []host.TimelineEntry{{Seq: after + 1, At: 2e9, RunID: "r", Kind: "finish", Status: host.StatusCompleted, Duration: 5e8}}}, f.err
 }
 
+func (f *fake) StateAt(_ context.Context, _, id string, at uint64, path string) (host.StateValue, error) {
+	value, err := abi.Marshal(fmt.Sprintf("%s %d %s", id, at, path))
+	if err != nil {
+		return host.StateValue{}, err
+	}
+	return host.StateValue{Value: value, Tag: "t"}, f.err
+}
+
 func (f *fake) Fork(_ context.Context, _, _ string, at uint64) (host.Fork, error) {
 	return host.Fork{
 		Run:  host.Run{HandlerID: "f", RunID: "r", Status: host.StatusRunning, Steps: at},

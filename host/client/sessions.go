@@ -147,6 +147,18 @@ func (c *Client) State(ctx context.Context, id, path string) (StateValue, error)
 	return StateValue{JSON: a.body, Tag: a.header.Get("ETag")}, err
 }
 
+// StateAt reads the value at a dotted path of the state that the session of a run had just
+// after the entry at a position of its journal. id is a run or a handler, "" as path is
+// the whole state.
+func (c *Client) StateAt(ctx context.Context, id string, at uint64, path string) (StateValue, error) {
+	v := url.Values{"at": {strconv.FormatUint(at, 10)}}
+	if path != "" {
+		v.Set("path", path)
+	}
+	a, err := c.want(ctx, http.StatusOK, request{method: http.MethodGet, path: "/runs/" + url.PathEscape(id) + "/state", query: v})
+	return StateValue{JSON: a.body, Tag: a.header.Get("ETag")}, err
+}
+
 // PatchState merges a JSON object into a session's state, or into the value at the path
 // of the options, by RFC 7396: null deletes. It returns the merged value.
 func (c *Client) PatchState(ctx context.Context, id string, patch json.RawMessage, o EditOptions) (StateValue, error) {

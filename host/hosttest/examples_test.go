@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -42,8 +43,79 @@ func TestExamples(t *testing.T) {
 			} {
 				t.Run(name, func(t *testing.T) { test(t, h) })
 			}
+			t.Run("states", func(t *testing.T) { statesAt(t, h) })
 			clean(t, data)
 		})
+	}
+}
+
+// madeEdit is an edit in a journal.
+type madeEdit struct {
+	Path string
+	New  json.RawMessage // nil: the value was deleted
+}
+
+// statesAt checks the state at each entry of each run that the examples made: an edit has
+// left the value that it says, and the last entry of a session the state that the session has.
+func statesAt(t *testing.T, h *hosttest.Host) {
+	get := func(path string, to any) {
+		t.Helper()
+		h.Want(t, http.StatusOK, to, "", "GET", path, "")
+	}
+	var list struct {
+		Handlers []struct {
+			RunID     string `json:"run_id"`
+			SessionID string `json:"session_id"`
+		}
+	}
+	get("/handlers?limit=1000", &list)
+	type last struct {
+		seq   uint64
+		state any
+	}
+	ends, entries := map[string]last{}, 0
+	for _, r := range list.Handlers {
+		var journal struct {
+			Entries []struct {
+				Seq   uint64
+				Edits []madeEdit
+			}
+		}
+		get("/handlers/"+r.RunID+"/journal", &journal)
+		for _, e := range journal.Entries {
+			var state map[string]any
+			get(fmt.Sprintf("/runs/%s/state?at=%d", r.RunID, e.Seq), &state)
+			for i, edit := range e.Edits {
+				again := slices.ContainsFunc(e.Edits[i+1:], func(other madeEdit) bool {
+					return strings.HasPrefix(other.Path+".", edit.Path+".") || other.Path == ""
+				})
+				if edit.Path == "" || strings.ContainsAny(edit.Path, `."`) || again {
+					continue
+				}
+				value, there := state[edit.Path]
+				var made any
+				if edit.New != nil {
+					if err := json.Unmarshal(edit.New, &made); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if there != (edit.New != nil) || !reflect.DeepEqual(value, made) {
+					t.Errorf("%s at %d: %s is %v", r.RunID, e.Seq, edit.Path, value)
+				}
+			}
+			if entries++; e.Seq > ends[r.SessionID].seq {
+				ends[r.SessionID] = last{e.Seq, state}
+			}
+		}
+	}
+	for session, end := range ends {
+		var state any
+		if get("/sessions/"+session+"/state", &state); !reflect.DeepEqual(state, end.state) {
+			t.Errorf("session %s has %v, and had %v after its last entry", session, state, end.state)
+		}
+	}
+	if entries < 100 {
+		t.Errorf("the examples made %d entries", entries)
 	}
 }
 

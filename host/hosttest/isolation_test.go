@@ -69,6 +69,7 @@ var probes = map[string]foreignCall{
 	"PUT /resources/:name":                {kinds: resourceKinds, body: `{"kind":"ID"}`},
 	"DELETE /resources/:name":             {kinds: resourceKinds},
 	"GET /results/:id":                    {kinds: runKinds},
+	"GET /runs/:id/state":                 {kinds: runKinds, query: "?at=1"},
 	"GET /sessions":                       {},
 	"GET /sessions/:id":                   {kinds: sessionKinds},
 	"PUT /sessions/:id":                   {kinds: sessionKinds, body: `{"state":1}`}, // with a body, the session would exist for later probes

@@ -42,6 +42,7 @@ var roles = map[string]host.Role{
 	"POST /handlers/:id/resume":           host.RoleRun,
 	"POST /handlers/:id/retry":            host.RoleRun,
 	"POST /handlers/:id/fork":             host.RoleRun,
+	"GET /runs/:id/state":                 host.RoleRead,
 	"GET /sessions":                       host.RoleRead,
 	"GET /sessions/:id":                   host.RoleRead,
 	"PUT /sessions/:id":                   host.RoleRun,

@@ -371,6 +371,24 @@ func (f *fakeHost) Timeline(_ context.Context, _, id string, after uint64, limit
 	return t, nil
 }
 
+// StateAt implements host.Runs: every run has a number at n, its position, from 3 to 9.
+func (f *fakeHost) StateAt(_ context.Context, _, id string, at uint64, path string) (host.StateValue, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, _, err := f.find(id)
+	switch {
+	case err != nil:
+		return host.StateValue{}, host.Errorf(host.CodeNotFound, "no run %q", id)
+	case at < 3:
+		return host.StateValue{}, host.Errorf(host.CodeGone, "cut away")
+	case at > 9:
+		return host.StateValue{}, host.Errorf(host.CodeInvalidArgument, "no entry")
+	case path == "n":
+		return host.StateValue{Value: abi.Raw{byte(at)}, Tag: fmt.Sprint("t", at)}, nil
+	}
+	return host.StateValue{Value: abi.Raw{0xa1, 0x61, 'n', byte(at)}, Tag: fmt.Sprint("s", at)}, nil
+}
+
 // Fork implements host.Runs: any run can be forked at 7, and at no other position.
 func (f *fakeHost) Fork(_ context.Context, _, id string, at uint64) (host.Fork, error) {
 	f.mu.Lock()

@@ -92,7 +92,7 @@ func (s *Server) log(c echo.Context, level slog.Level, message string, args ...a
 
 // handlerIn returns the id of the handler or run in the path, "" if the route has none.
 func handlerIn(c echo.Context) string {
-	for _, under := range []string{"/handlers/:id", "/events/:id", "/results/:id"} {
+	for _, under := range []string{"/handlers/:id", "/runs/:id", "/events/:id", "/results/:id"} {
 		if strings.HasPrefix(c.Path(), under) {
 			return param(c, "id")
 		}

@@ -115,6 +115,8 @@ func (s *Server) routes() {
 	e.POST("/handlers/:id/retry", s.retryHandler)
 	e.POST("/handlers/:id/fork", s.forkHandler)
 
+	read("/runs/:id/state", s.getStateAt)
+
 	read("/sessions", s.listSessions)
 	read("/sessions/:id", s.getSession)
 	e.PUT("/sessions/:id", s.putSession)

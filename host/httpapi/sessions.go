@@ -115,6 +115,29 @@ func (s *Server) getState(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	return s.answerState(c, v)
+}
+
+// getStateAt answers the bare value at a path of the state that a run's session had after
+// an entry of its journal.
+func (s *Server) getStateAt(c echo.Context) error {
+	q := c.QueryParams()
+	at, err := positionOf(q, "at")
+	if err != nil {
+		return err
+	}
+	if at == 0 {
+		return invalid("'at' is missing: the seq of an entry of the run's journal")
+	}
+	v, err := s.cfg.Runs.StateAt(c.Request().Context(), tenantOf(c), param(c, "id"), at, q.Get("path"))
+	if err != nil {
+		return err
+	}
+	return s.answerState(c, v)
+}
+
+// answerState answers a value of a state, or that the client has it already.
+func (s *Server) answerState(c echo.Context, v host.StateValue) error {
 	known, err := tagsOf(c.Request().Header.Values("If-None-Match"))
 	if err != nil {
 		return err

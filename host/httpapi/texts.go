@@ -76,6 +76,19 @@ func flagOf(v url.Values, name string, absent bool) (bool, error) {
 }
 
 // limitOf reads the length of a page, from 1 to most; def if it is not given.
+// positionOf reads a position of a journal from the query; 0: it is not given.
+func positionOf(v url.Values, name string) (uint64, error) {
+	text := v.Get(name)
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 63)
+	if err != nil {
+		return 0, invalid("Invalid %s: '%s'. It must be the seq of an entry of a journal", name, clip(text))
+	}
+	return n, nil
+}
+
 func limitOf(v url.Values, most, def int) (int, error) {
 	text := v.Get("limit")
 	if text == "" {

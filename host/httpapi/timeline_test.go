@@ -73,6 +73,32 @@ func TestJournal(t *testing.T) {
 	}
 }
 
+// TestStateAt: the state at a position, a value in it, its tag, and what is refused.
+func TestStateAt(t *testing.T) {
+	h := newServer(t, newFake(t)).Handler()
+	if w := call(t, h, "POST", "/workflows/plain/run-nowait", `{"handler_id":"h"}`); w.Code != http.StatusOK {
+		t.Fatalf("start: %d %s", w.Code, w.Body)
+	}
+	w := call(t, h, "GET", "/runs/h/state?at=7", "")
+	if w.Code != http.StatusOK || w.Body.String() != `{"n":7}` || w.Header().Get("ETag") != `"s7"` {
+		t.Errorf("the state: %d %s %v", w.Code, w.Body, w.Header())
+	}
+	if w := call(t, h, "GET", "/runs/h/state?at=8&path=n", ""); w.Code != http.StatusOK || w.Body.String() != "8" {
+		t.Errorf("a value: %d %s", w.Code, w.Body)
+	}
+	if w := call(t, h, "GET", "/runs/h/state?at=7", "", "If-None-Match", `"s7"`); w.Code != http.StatusNotModified || w.Body.Len() > 0 {
+		t.Errorf("a known state: %d %s", w.Code, w.Body)
+	}
+	if w := call(t, h, "GET", "/runs/h/state?at=7", "", "If-None-Match", `"s8"`); w.Code != http.StatusOK {
+		t.Errorf("another state: %d %s", w.Code, w.Body)
+	}
+	for _, bad := range []string{"", "at=", "at=0", "at=-1", "at=x", "at=1.5", "at=9223372036854775808", "at=10"} {
+		wantError(t, call(t, h, "GET", "/runs/h/state?"+bad, ""), http.StatusBadRequest, host.CodeInvalidArgument)
+	}
+	wantError(t, call(t, h, "GET", "/runs/h/state?at=2", ""), http.StatusGone, host.CodeGone)
+	wantError(t, call(t, h, "GET", "/runs/nobody/state?at=7", ""), http.StatusNotFound, host.CodeNotFound)
+}
+
 // TestFork: requests, answers and refusals.
 func TestFork(t *testing.T) {
 	h := newServer(t, newFake(t)).Handler()

@@ -196,6 +196,12 @@ func TestCutJournal(t *testing.T) {
 	if _, err := b.fork(t, "h", 1); host.CodeOf(err) != host.CodeGone {
 		t.Errorf("a fork before the cut: %v", err)
 	}
+	if _, err := await(b, func() (host.StateValue, error) { return b.sched.StateAt(t.Context(), "t", "h", 1, "") }); host.CodeOf(err) != host.CodeGone {
+		t.Errorf("a state before the cut: %v", err)
+	}
+	if got := b.stateAfter(t, "h", rest.Entries[0].Seq, ""); !strings.Contains(got, "run") {
+		t.Errorf("the first state that is left: %s", got)
+	}
 	fork, err := b.fork(t, "h", rest.Entries[0].Seq)
 	if err != nil {
 		t.Fatal(err)

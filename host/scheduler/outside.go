@@ -30,6 +30,19 @@ func (s *Scheduler) State(ctx context.Context, tenant, id, path string) (host.St
 	return s.edits.At(ctx, tenant, root, p, path)
 }
 
+// StateAt reads a value of the state that a session had; see host.Runs.
+func (s *Scheduler) StateAt(ctx context.Context, tenant, id string, at uint64, path string) (host.StateValue, error) {
+	p, err := edits.ParsePath(path)
+	if err != nil {
+		return host.StateValue{}, err
+	}
+	root, err := s.past.RootAt(ctx, tenant, id, at)
+	if err != nil {
+		return host.StateValue{}, err
+	}
+	return s.edits.At(ctx, tenant, root, p, path)
+}
+
 // EditState edits a session's state from outside; see host.Sessions.
 func (s *Scheduler) EditState(ctx context.Context, req host.SessionEdit) (host.StateValue, bool, error) {
 	if err := s.taking(req.Tenant); err != nil {

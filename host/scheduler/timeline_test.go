@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -65,6 +66,123 @@ func (b *bench) timeline(t *testing.T, id string, after uint64, limit int) host.
 		t.Fatal(err)
 	}
 	return tl
+}
+
+// stateAfter gives the state of a session after an entry, as JSON.
+func (b *bench) stateAfter(t *testing.T, id string, at uint64, path string) string {
+	t.Helper()
+	v, err := await(b, func() (host.StateValue, error) { return b.sched.StateAt(t.Context(), "t", id, at, path) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := abi.ToJSON(v.Value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestStateAt: the state after each entry is the state that the session had then, also where
+// another run or a client made it, and where the journal has snapshots or is read again.
+func TestStateAt(t *testing.T) {
+	for _, snapshots := range []int{0, 1, 3} {
+		runs := 0
+		b := &bench{tokens: 1, snapshots: snapshots, modules: newSimModules(t, map[string]string{"two": asking})}
+		b.guest = named(&runs)
+		b.open(t)
+		var now []string // the state at each rest
+		look := func() {
+			t.Helper()
+			v, err := await(b, func() (host.StateValue, error) { return b.sched.State(t.Context(), "t", "s", "") })
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := abi.ToJSON(v.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s := string(text); len(now) == 0 || now[len(now)-1] != s {
+				now = append(now, s)
+			}
+		}
+		b.start("h", "s")
+		b.rest()
+		look()
+		b.start("other", "s")
+		b.rest()
+		look()
+		patch, err := abi.FromJSON([]byte(`{"client":"here"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := await(b, func() (bool, error) {
+			_, made, err := b.sched.EditState(t.Context(), host.SessionEdit{Tenant: "t", Session: "s", Patch: patch})
+			return made, err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		look()
+		b.send(t, "h")
+		b.rest()
+		look()
+		b.open(t)
+		b.through(t, "h")
+		look()
+		entries := b.timeline(t, "h", 0, 1000).Entries
+		last := entries[len(entries)-1].Seq
+		var met []string
+		for at := uint64(1); at <= last; at++ {
+			s := b.stateAfter(t, "h", at, "")
+			if s != b.stateAfter(t, "other", at, "") {
+				t.Errorf("at %d two runs of a session have two states", at)
+			}
+			met = append(met, s)
+		}
+		for i, want := range now {
+			if at := slices.Index(met, want); at < 0 {
+				t.Errorf("snapshots %d: no entry gives state %d, %s", snapshots, i, want)
+			} else {
+				met = met[at:] // in the order in which they were
+			}
+		}
+		if met[len(met)-1] != now[len(now)-1] {
+			t.Errorf("snapshots %d: the last state is %s, not %s", snapshots, met[len(met)-1], now[len(now)-1])
+		}
+		// Each edit leaves what it says, and found what it says.
+		for _, e := range entries {
+			for _, edit := range e.Edits {
+				for _, side := range []struct {
+					at    uint64
+					value abi.Raw
+				}{{e.Seq - 1, edit.Old}, {e.Seq, edit.New}} {
+					if side.value == nil || strings.Contains(edit.Path, ".") {
+						continue
+					}
+					want, err := abi.ToJSON(side.value)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if got := b.stateAfter(t, "h", side.at, edit.Path); got != string(want) {
+						t.Errorf("%s at %d is %s, not %s", edit.Path, side.at, got, want)
+					}
+				}
+			}
+		}
+		for _, tt := range []struct {
+			tenant, id string
+			at         uint64
+			path       string
+			want       host.Code
+		}{
+			{"t", "h", 0, "", host.CodeInvalidArgument}, {"t", "h", 1 << 63, "", host.CodeInvalidArgument}, {"t", "h", last + 100, "", host.CodeInvalidArgument},
+			{"t", "h", last, "nothing.there", host.CodeNotFound}, {"t", "h", last, "a..b", host.CodeInvalidArgument},
+			{"t", "nobody", 1, "", host.CodeNotFound}, {"u", "h", 1, "", host.CodeNotFound},
+		} {
+			if _, err := await(b, func() (host.StateValue, error) { return b.sched.StateAt(t.Context(), tt.tenant, tt.id, tt.at, tt.path) }); host.CodeOf(err) != tt.want {
+				t.Errorf("%+v: %v", tt, err)
+			}
+		}
+	}
 }
 
 // TestTimeline: a run's entries, and no others of its session, in pages.

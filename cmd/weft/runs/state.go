@@ -41,22 +41,31 @@ func knownState(_ *cobra.Command, args []string) error {
 }
 
 func newGetState() *cobra.Command {
+	var at uint64
 	cmd := &cobra.Command{
 		Use:   "get SESSION [PATH]",
 		Short: "Print the state of a session, or a value in it, as JSON",
 		Long: `Print the state of a session, or the value at a path in it, as JSON. A path consists of
 keys of maps and positions in lists, with dots between them. Negative positions count
 from the end of a list: messages.-1.text. A dot that belongs to a key is written \. in a
-path.`,
+path.
+
+With --at, the argument is a run or a handler, and the state is the one that its session
+had just after that entry of its journal ('weft journal' shows the entries).`,
 		Example: `  weft state get chat-42
   weft state get chat-42 messages.-1.text
-  weft state get 7f3k2m9x4q1z           # a handler's own session has its name`,
+  weft state get 7f3k2m9x4q1z           # a handler's own session has its name
+  weft state get 7f3k2m9x4q1z --at 12`,
 		Args: cli.Takes("SESSION", "[PATH]"),
 	}
+	cmd.Flags().Uint64Var(&at, "at", 0, "as it was just after the entry at position `N` of a run's journal")
 	return remote.Command(cmd, func(ctx context.Context, r *remote.Conn, args []string) error {
 		path := ""
 		if len(args) == 2 {
 			path = args[1]
+		}
+		if cmd.Flags().Changed("at") {
+			return printStateAt(ctx, r, args[0], at, path)
 		}
 		v, err := r.State(ctx, args[0], path)
 		if host.CodeOf(err) == host.CodeNotFound {
@@ -69,6 +78,20 @@ path.`,
 		}
 		return r.PrintJSON(v.JSON)
 	})
+}
+
+// printStateAt prints the state of a run's session after an entry.
+func printStateAt(ctx context.Context, r *remote.Conn, id string, at uint64, path string) error {
+	v, err := r.StateAt(ctx, id, at, path)
+	if host.CodeOf(err) == host.CodeNotFound {
+		if _, none := r.Get(ctx, id); host.CodeOf(none) == host.CodeNotFound {
+			return r.UnknownRun(none, id)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return r.PrintJSON(v.JSON)
 }
 
 // setOptions are the flags of `weft state set`.

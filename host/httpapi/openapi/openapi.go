@@ -55,6 +55,7 @@ type parameter struct {
 	schema schema
 	text   string
 	many   bool // it may occur several times
+	needed bool
 }
 
 // content is a body by media type; all types share its schema, unless the schema is nil.
@@ -267,6 +268,9 @@ func (p parameter) describe(in string) schema {
 		d["schema"] = schema{"type": "array", "items": p.schema}
 		d["explode"] = true
 	}
+	if p.needed {
+		d["required"] = true
+	}
 	return d
 }
 
@@ -301,6 +305,7 @@ var pathTexts = map[string]string{
 	"plugins":   "The plugin's name.",
 	"workflows": "The workflow's name.",
 	"handlers":  "The handler's id, for its latest run, or a run's id.",
+	"runs":      "The run's id, or a handler's id, for its latest run.",
 	"results":   "The handler's id, for its latest run, or a run's id.",
 	"events":    "The handler's id, or a run's id.",
 	"sessions":  "The session's name; that of a handler's private session is the handler's id.",

@@ -147,6 +147,20 @@ var runOperations = map[string]operation{
 		query: []parameter{limitQuery(host.MaxTimeline, host.MaxTimeline), cursorQuery}, fails: []int{410},
 		answers: []answer{ok("Journal", "A part of it, the oldest entry first.")},
 	},
+	"GET /runs/:id/state": {
+		group: "Runs", id: "runState", summary: "The state just after an entry of a journal",
+		text: "The id is a run, or a handler, which stands for its latest run. The state is that of the run's session, which other runs and clients may edit too.",
+		query: []parameter{
+			{name: "at", schema: aPosition, text: "The seq of the entry. It may be of another run of the session.", needed: true},
+			{name: "path", schema: aText, text: "Names and indexes with dots between them. Without it, the whole state."},
+		},
+		headers: []parameter{{name: "If-None-Match", schema: aText, text: "ETags that the client has."}},
+		fails:   []int{410},
+		answers: []answer{
+			{status: 200, text: "The bare value.", body: both(anyValue), headers: stateTag},
+			{status: 304, text: "The client has the value.", headers: stateTag},
+		},
+	},
 	"GET /handlers/:id/snapshot": {
 		group: "Runs", id: "handlerSnapshot", summary: "A snapshot: all data of a run", text: "Give it as context to a start.",
 		fails: []int{409, 410, 429}, answers: []answer{ok("Snapshot", "The run with its state.")},

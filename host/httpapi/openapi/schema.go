@@ -27,6 +27,7 @@ func between(least, most, def int) schema {
 
 var (
 	aText     = schema{"type": "string"}
+	aPosition = schema{"type": "integer", "format": "int64", "minimum": 1}
 	anyValue  = schema{}
 	anyObject = schema{"type": "object", "additionalProperties": true}
 	aFlagOff  = schema{"type": "boolean", "default": false} // of a query: false by default

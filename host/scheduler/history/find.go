@@ -2,9 +2,11 @@ package history
 
 import (
 	"context"
+	"math"
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/state"
 )
 
 // finder looks for a position, and for the last one before it where a run can be
@@ -40,7 +42,7 @@ func (r *Reader) At(ctx context.Context, key host.SessionKey, runID string, at u
 	case p.First > at && at != 0:
 		return nil, CutAway(p.First)
 	case !f.met:
-		return nil, host.Errorf(host.CodeInvalidArgument, "The journal has no entry %d", at)
+		return nil, noEntry(at)
 	// The walk has stopped at the position, so the past is the session as it was there.
 	case f.nearest == at:
 		return p, nil
@@ -50,6 +52,33 @@ func (r *Reader) At(ctx context.Context, key host.SessionKey, runID string, at u
 		return nil, host.Errorf(host.CodeConflict, "The run had ended at entry %d: the nearest entry before where a fork can begin is %d", at, f.nearest)
 	}
 	return nil, host.Errorf(host.CodeInvalidArgument, "The run was not active at entry %d, nor shortly before", at)
+}
+
+// noEntry is the error for a position that the journal does not have.
+func noEntry(at uint64) error {
+	return host.Errorf(host.CodeInvalidArgument, "The journal has no entry %d", at)
+}
+
+// RootAt returns the state of a run's session just after the entry at a position; see
+// [host.Runs] for the errors.
+func (r *Reader) RootAt(ctx context.Context, tenant, id string, at uint64) (*state.Node, error) {
+	run, err := r.Get(ctx, tenant, id)
+	if err != nil {
+		return nil, err
+	}
+	if at == 0 || at > math.MaxInt64 {
+		return nil, noEntry(at)
+	}
+	p := r.Past(host.SessionKey{Tenant: tenant, Session: run.SessionID})
+	switch err := p.Walk(ctx, at, until(at+1)); {
+	case err != nil:
+		return nil, err
+	case p.First > at:
+		return nil, CutAway(p.First)
+	case p.Engine.Seq() != at:
+		return nil, noEntry(at)
+	}
+	return p.Engine.State(), nil
 }
 
 // Failure is the entry by which a run began to end.

@@ -179,7 +179,10 @@ func (i *Inspection) Modules(ctx context.Context, pass func(host.ModuleRecord) e
 		FROM modules m LEFT JOIN module_bytes b ON b.digest = m.digest ORDER BY m.digest`, nil,
 		func(m *host.ModuleRecord) []any {
 			return []any{nameTo{&m.Digest}, nameTo{&m.Rewritten}, nameTo{&m.ImageHash}, someTo{(*[]byte)(&m.Manifest)}, &m.Bytes}
-		}, pass)
+		}, func(m host.ModuleRecord) error {
+			m.Bytes = record.ShownModule(m.Bytes)
+			return pass(m)
+		})
 }
 
 // loose are queries for rows that belong to nothing. They return the tenant, the session,

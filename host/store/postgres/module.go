@@ -8,11 +8,16 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/store/record"
 )
 
 // PutModule implements [host.Store].
 func (s *Store) PutModule(ctx context.Context, m host.ModuleRecord) error {
 	imports, err := abi.Marshal(m.Imports)
+	if err != nil {
+		return fmt.Errorf("storing module %s: %w", m.Digest, err)
+	}
+	content, err := record.PackModule(m.Bytes)
 	if err != nil {
 		return fmt.Errorf("storing module %s: %w", m.Digest, err)
 	}
@@ -31,7 +36,7 @@ func (s *Store) PutModule(ctx context.Context, m host.ModuleRecord) error {
 			_, err = tx.Exec(ctx, `UPDATE modules SET image_hash = $2 WHERE digest = $1 AND image_hash = ''`, digest, text(m.ImageHash))
 			return err
 		}
-		_, err = tx.Exec(ctx, `INSERT INTO module_bytes (digest, bytes) VALUES ($1, $2)`, digest, blob(m.Bytes))
+		_, err = tx.Exec(ctx, `INSERT INTO module_bytes (digest, bytes) VALUES ($1, $2)`, digest, content)
 		return err
 	})
 }
@@ -47,6 +52,9 @@ func (s *Store) Module(ctx context.Context, digest string) (host.ModuleRecord, e
 		return host.ModuleRecord{}, err
 	}
 	m.Manifest = manifest
+	if m.Bytes, err = record.UnpackModule(m.Bytes); err != nil {
+		return host.ModuleRecord{}, fmt.Errorf("module %s: %w", digest, err)
+	}
 	if err := abi.Unmarshal(imports, &m.Imports); err != nil {
 		return host.ModuleRecord{}, fmt.Errorf("imports of module %s: %w", digest, err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/inspect"
+	"github.com/weftrun/weft/host/store/record"
 	"github.com/weftrun/weft/host/store/sqlite/datadir"
 )
 
@@ -420,6 +421,7 @@ func (i *Inspection) Modules(ctx context.Context, each func(host.ModuleRecord) e
 			return err
 		}
 		m.Manifest = manifest
+		m.Bytes = record.ShownModule(m.Bytes)
 		return each(m)
 	}, `SELECT m.digest, m.rewritten, m.image_hash, m.manifest, b.bytes
 		FROM modules m LEFT JOIN module_bytes b ON b.digest = m.digest ORDER BY m.digest`)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/store/record"
 )
 
 // PutModule implements [host.Store].
@@ -16,9 +17,9 @@ func (s *Store) PutModule(ctx context.Context, m host.ModuleRecord) error {
 	if err != nil {
 		return fmt.Errorf("storing module %s: %w", m.Digest, err)
 	}
-	content := m.Bytes
-	if content == nil {
-		content = []byte{} // nil would be NULL
+	content, err := record.PackModule(m.Bytes)
+	if err != nil {
+		return fmt.Errorf("storing module %s: %w", m.Digest, err)
 	}
 	err = s.update(ctx, func(ctx context.Context) error {
 		// A version is about to name the module, so a sweep must not delete it until
@@ -60,6 +61,9 @@ func (s *Store) Module(ctx context.Context, digest string) (host.ModuleRecord, e
 		return host.ModuleRecord{}, notFound(err, "module "+digest)
 	}
 	m.Manifest = manifest
+	if m.Bytes, err = record.UnpackModule(m.Bytes); err != nil {
+		return host.ModuleRecord{}, fmt.Errorf("module %s: %w", digest, err)
+	}
 	if err := abi.Unmarshal(imports, &m.Imports); err != nil {
 		return host.ModuleRecord{}, fmt.Errorf("imports of module %s: %w", digest, err)
 	}

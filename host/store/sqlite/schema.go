@@ -11,7 +11,11 @@ import (
 
 // migrations create the schema, step by step. The schema number of a database is the
 // number of steps it has taken. A released step never changes.
-var migrations = []string{schema1, schema2, schema3, schema4, schema5, schema6, schema7, schema8, schema9, schema10, schema11, schema12, schema13, schema14, schema15}
+var migrations = []string{schema1, schema2, schema3, schema4, schema5, schema6, schema7, schema8, schema9, schema10, schema11, schema12, schema13, schema14, schema15, schema16}
+
+// schema16: the bytes of modules may be compressed ([record.PackModule]). An older release
+// would read such a module as damaged, so the step keeps older releases out.
+const schema16 = `SELECT 1`
 
 // schema8: the versions that journals need. For sessions from before this schema, no
 // version is listed for entries up to position unlisted (0: all are listed). While such a

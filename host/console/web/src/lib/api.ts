@@ -121,6 +121,12 @@ export const api = {
     if (!res.ok) throw await problem(res)
     return res.text()
   },
+  // The state of the run's session just after an entry of its journal.
+  async stateAt(run: string, at: number, signal: AbortSignal): Promise<string> {
+    const res = await send('GET', `/runs/${id(run)}/state?at=${at}`, { signal })
+    if (!res.ok) throw await problem(res)
+    return res.text()
+  },
   // follow calls each for every event of the run, until the run or the signal ends.
   async follow(run: string, after: number, signal: AbortSignal, each: (e: Envelope) => void): Promise<void> {
     const res = await send('GET', `/events/${id(run)}?sse=false&after_sequence=${after}`, { signal })
