@@ -171,6 +171,20 @@ func (g *Grant) Who() string {
 	return auditNobody
 }
 
+// Identity is who asks, as the server sees it.
+type Identity struct {
+	Keyless bool // the server needs no keys
+	// Server says that the request may do what needs the server's own key.
+	Server bool
+	Tenant string
+	Role   Role
+	Key    *KeyRecord // ID, Prefix, Name and Expires; nil: the server's own key, or none
+	// Version is the server's version, "" if it has none, and Started when it began to
+	// serve, in Unix nanoseconds.
+	Version string
+	Started int64
+}
+
 // KeyRequest describes a key to create.
 type KeyRequest struct {
 	Tenant  string // "": the tenant of the grant

@@ -21,7 +21,7 @@ func addClientCommands(root *cobra.Command) {
 	addCommands(root, "plugins", "Plugins and workflows:", plugins.NewPush(), plugins.NewInspect(), plugins.NewPlugins(), plugins.NewWorkflows(), plugins.NewMigrate(), plugins.NewCompose(), plugins.NewFlow(), plugins.NewGraph())
 	addCommands(root, "runs", "Runs:", runs.NewRun(), runs.NewRuns(), runs.NewShow(), runs.NewSend(), runs.NewPause(), runs.NewResume(), runs.NewCancel(), runs.NewRetry(), runs.NewEvents(), runs.NewJournal(), runs.NewLogs(), runs.NewFork(), runs.NewSnapshot(), newExplain(), bench.New())
 	addCommands(root, "sessions", "Sessions and their state:", runs.NewSessions(), runs.NewState())
-	addCommands(root, "access", "Tenants and keys:", access.NewLogin(), access.NewLogout(), access.NewProfiles(), access.NewTenants(), access.NewKeys(), access.NewUsage(), access.NewAudit(), access.NewResources())
+	addCommands(root, "access", "Tenants and keys:", access.NewLogin(), access.NewLogout(), access.NewProfiles(), access.NewWhoAmI(), access.NewTenants(), access.NewKeys(), access.NewUsage(), access.NewAudit(), access.NewResources())
 	root.AddCommand(newVersion())
 }
 

@@ -151,6 +151,27 @@ type Key struct {
 	PreviousUntil  Time      `json:"previous_until,omitempty"`
 }
 
+// Identity is who asks; see [host.Identity].
+type Identity struct {
+	_       struct{}  `doc:"Who asks, and what the request may do."`
+	Keyless bool      `json:"keyless" doc:"The server needs no keys: every request may do everything."`
+	Server  bool      `json:"server_admin" doc:"The request may do what needs the server's own key."`
+	Tenant  string    `json:"tenant" doc:"The tenant in which the request acts."`
+	Role    host.Role `json:"role"`
+	Key     *OwnKey   `json:"key" api:"null" doc:"null: the server's own key, or none."`
+	Version string    `json:"version" doc:"The server's."`
+	Started Time      `json:"started_at" doc:"When the server began to serve."`
+}
+
+// OwnKey is the key of a request.
+type OwnKey struct {
+	_       struct{} `doc:"The key of the request, without itself."`
+	ID      string   `json:"id"`
+	Prefix  string   `json:"prefix" doc:"How the key begins."`
+	Name    string   `json:"name"`
+	Expires NullTime `json:"expires_at"`
+}
+
 // NewKey is a key with its secret.
 type NewKey struct {
 	_ struct{} `doc:"A key."`

@@ -22,6 +22,16 @@ func keyOf(j *apiwire.Key) (k host.KeyRecord) {
 	return k
 }
 
+// WhoAmI returns who the server takes the client for, and what the client may do.
+func (c *Client) WhoAmI(ctx context.Context) (me host.Identity, err error) {
+	var body apiwire.Identity
+	if err := c.getJSON(ctx, "/whoami", nil, &body); err != nil {
+		return me, err
+	}
+	apiwire.Fill(&me, &body)
+	return me, nil
+}
+
 // Tenants lists the tenants that the key may see, by name.
 func (c *Client) Tenants(ctx context.Context) ([]host.TenantRecord, error) {
 	var body apiwire.Tenants

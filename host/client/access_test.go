@@ -55,6 +55,11 @@ func TestTenantsAndKeys(t *testing.T) {
 	if len(keys) != 1 || keys[0].LastUsed == 0 || keys[0].ID != k.ID {
 		t.Errorf("Keys = %+v", keys)
 	}
+	me, err := ours.WhoAmI(ctx)
+	must("WhoAmI", err)
+	if me.Tenant != "acme" || me.Role != host.RoleAdmin || me.Server || me.Keyless || me.Key == nil || me.Key.ID != k.ID || me.Key.Expires != k.Expires || me.Started == 0 {
+		t.Errorf("WhoAmI = %+v", me)
+	}
 	u, err := ours.Usage(ctx, "acme")
 	must("Usage", err)
 	if len(u.Quotas) != len(limit.Quotas()) || u.Quotas[0] != (limit.Use{Quota: limit.QuotaPlugins, Limit: 1000}) {

@@ -47,6 +47,7 @@ const (
 //   - a call outside in the mode fail is made at most once;
 //   - when the faults have ceased, a node owns the sessions.
 func TestChaos(t *testing.T) {
+	t.Parallel() // its time is waiting
 	rnd := seed(t)
 	var lasts time.Duration
 	fault := shortFault

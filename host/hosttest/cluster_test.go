@@ -241,6 +241,7 @@ const clusterFaults = 5
 // TestStormOnCluster is [TestStorm] on a cluster, whose nodes are killed, stopped for a
 // while, replaced in order, and lose PostgreSQL, in a random order.
 func TestStormOnCluster(t *testing.T) {
+	t.Parallel() // its time is waiting
 	rnd := seed(t)
 	faults := clusterFaults
 	if k, err := strconv.Atoi(os.Getenv("WEFT_FAULTS")); err == nil {
@@ -301,6 +302,7 @@ func TestStormOnCluster(t *testing.T) {
 
 // No request fails while all nodes are replaced in order, one after the other.
 func TestRollingReplacement(t *testing.T) {
+	t.Parallel() // its time is waiting
 	n := newNodes(t, 3, pgtest.Own(t).URL)
 	put(t, n.list[0].Process, "counter", hosttest.Plugin(t, "counter-tinygo"))
 	const clients = 4

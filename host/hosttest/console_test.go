@@ -32,6 +32,7 @@ func TestConsoleIsBuilt(t *testing.T) {
 // A real browser uses the console of real servers, in light and dark: one without keys and
 // one with keys.
 func TestConsoleInABrowser(t *testing.T) {
+	t.Parallel() // its time is waiting
 	cmd := consoleScript(t, "e2e")
 	p := hosttest.Serve(t, t.TempDir())
 	for _, name := range []string{"approval", "counter", "quiz", "wordcount"} {

@@ -41,6 +41,7 @@ var probes = map[string]foreignCall{
 	"GET /audit":                          {},
 	"GET /cluster":                        {},
 	"GET /metrics":                        {},
+	"GET /whoami":                         {},
 	"GET /events/:id":                     {kinds: runKinds},
 	"POST /events/:id":                    {kinds: runKinds, body: `{"event":{"type":"Name","value":{}}}`},
 	"GET /handlers":                       {kinds: append(runKinds, "version"), query: "?session=ID&workflow_name=ID"},

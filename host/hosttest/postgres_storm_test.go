@@ -25,6 +25,7 @@ const (
 // TestStormOnPostgres is [TestStorm] on PostgreSQL, where the server, PostgreSQL, or both
 // are killed at random moments, in a random order.
 func TestStormOnPostgres(t *testing.T) {
+	t.Parallel() // its time is waiting
 	rnd := seed(t)
 	server, database, both := pgStormServer, pgStormDatabase, pgStormBoth
 	if n, err := strconv.Atoi(os.Getenv("WEFT_KILLS")); err == nil {

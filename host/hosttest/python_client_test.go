@@ -24,6 +24,7 @@ func TestPythonClient(t *testing.T) {
 
 // The client runs against three nodes, of which a proxy chooses one for each connection.
 func TestPythonClientOnCluster(t *testing.T) {
+	t.Parallel() // its time is waiting
 	python := hosttest.Python(t, "client")
 	n := newNodes(t, 3, pgtest.Own(t).URL)
 	putChecked(t, n.list[0].Process)

@@ -70,6 +70,7 @@ var roles = map[string]host.Role{
 	"GET /resources/:name/keys":           host.RoleAdmin,
 	"PUT /resources/:name":                host.RoleAdmin,
 	"DELETE /resources/:name":             host.RoleAdmin,
+	"GET /whoami":                         host.RoleRead,
 	"GET /metrics":                        roleServer,
 	"GET /cluster":                        roleServer,
 	"GET /audit":                          host.RoleAdmin,

@@ -117,6 +117,29 @@ func TestAuthentication(t *testing.T) {
 	}
 }
 
+// GET /whoami shows who asks, without a secret.
+func TestWhoAmI(t *testing.T) {
+	_, _, h := keyed(t, adminKey)
+	id, key := newKey(t, h, "default", host.RoleRead)
+	w := call(t, h, "GET", "/whoami", "", as(key)...)
+	me := made(t, w, 200)
+	own, _ := me["key"].(map[string]any)
+	if me["keyless"] != false || me["server_admin"] != false || me["tenant"] != "default" || me["role"] != "read" || own["id"] != id ||
+		!strings.HasPrefix(key, own["prefix"].(string)) || own["expires_at"] != nil || strings.Contains(w.Body.String(), key) {
+		t.Errorf("a key is %s", w.Body)
+	}
+	if me := made(t, call(t, h, "GET", "/whoami", "", as(adminKey)...), 200); me["server_admin"] != true || me["role"] != "admin" || me["key"] != nil {
+		t.Errorf("the server's key is %v", me)
+	}
+	_, _, open := keyed(t, "")
+	if me := made(t, call(t, open, "GET", "/whoami", ""), 200); me["keyless"] != true || me["server_admin"] != true || me["role"] != "admin" || me["key"] != nil {
+		t.Errorf("no key is %v", me)
+	}
+	if _, err := time.Parse(time.RFC3339Nano, me["started_at"].(string)); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestRolesAreLadders: each role may do what the roles below it may, and no more.
 func TestRolesAreLadders(t *testing.T) {
 	_, _, h := keyed(t, adminKey)

@@ -187,6 +187,7 @@ type Server struct {
 	// cursors encrypts the cursors of listings.
 	cursors cipher.Block
 	echo    *echo.Echo
+	started time.Time
 	least   map[string]host.Role // least role by method and route; set once, by routes
 	http    *http.Server
 	conns   *abuse.Connections

@@ -29,6 +29,25 @@ func (s *Server) createKey(c echo.Context) error {
 	})
 }
 
+// whoAmI answers who the request is, so that a client knows what it may offer.
+func (s *Server) whoAmI(c echo.Context) error {
+	grant := grantOf(c)
+	me := host.Identity{
+		Keyless: s.keyless(), Server: s.may(grant, roleServer), Tenant: grant.Tenant, Role: grant.Role,
+		Version: s.cfg.Version, Started: s.started.UnixNano(),
+	}
+	if grant.KeyID != "" {
+		k, err := s.cfg.Access.Key(c.Request().Context(), grant, grant.KeyID)
+		if err != nil {
+			return err
+		}
+		me.Key = &k
+	}
+	var out apiwire.Identity
+	apiwire.Fill(&out, &me)
+	return answer(c, http.StatusOK, &out)
+}
+
 func parseKey(body value) (req host.KeyRequest, err error) {
 	var key apiwire.KeyRequest
 	if err := body.into(&key); err != nil {

@@ -34,7 +34,7 @@ const (
 
 // New creates a server; it does not listen yet.
 func New(cfg Config) *Server {
-	s := &Server{cfg: cfg.withDefaults(), banner: cfg.banner(), echo: echo.New()}
+	s := &Server{cfg: cfg.withDefaults(), banner: cfg.banner(), echo: echo.New(), started: time.Now()}
 	s.wrong = abuse.NewWrongKeys(s.cfg.WrongKeys, time.Now)
 	s.guard, s.cursors = newGuard(s.cfg), cursorCipher(s.cfg.Secret)
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
@@ -86,6 +86,7 @@ func (s *Server) routes() {
 	}
 
 	read("/cluster", s.listNodes)
+	read("/whoami", s.whoAmI)
 
 	read("/plugins", s.listPlugins)
 	e.PUT("/plugins/:name", s.putPlugin)

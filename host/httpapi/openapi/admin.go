@@ -119,6 +119,10 @@ var accessOperations = map[string]operation{
 		group: "Tenants and keys", id: "tenantUsage", summary: "What a tenant stores, and has used",
 		answers: []answer{ok("Usage", "Sums.")},
 	},
+	"GET /whoami": {
+		group: "Tenants and keys", id: "whoAmI", summary: "Who the request is, and what it may do",
+		answers: []answer{ok("Identity", "Its tenant, role and key.")},
+	},
 	"GET /keys": {
 		group: "Tenants and keys", id: "listKeys", summary: "List the keys that the key may see",
 		answers: []answer{ok("Keys", "The keys, without their secrets.")},

@@ -66,6 +66,8 @@ var components = map[string]reflect.Type{
 	"Fork":          reflect.TypeFor[apiwire.Fork](),
 	"Graph":         reflect.TypeFor[apiwire.Drawing](),
 	"Health":        reflect.TypeFor[apiwire.Health](),
+	"Identity":      reflect.TypeFor[apiwire.Identity](),
+	"OwnKey":        reflect.TypeFor[apiwire.OwnKey](),
 	"Journal":       reflect.TypeFor[apiwire.Journal](),
 	"Kept":          reflect.TypeFor[apiwire.Kept](),
 	"Key":           reflect.TypeFor[apiwire.Key](),
