@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/store/record"
 )
 
 // appender is the state of the one who appends. Store.writing guards it.
@@ -86,7 +87,7 @@ func (a *appender) drop() error {
 func (s *Store) adopt(ctx context.Context, epoch uint64) error {
 	conn, err := s.connected(ctx)
 	if err != nil {
-		return notCommitted(err)
+		return record.NotCommitted(err)
 	}
 	var mark, batch, newest int64
 	var slot int16
@@ -100,7 +101,7 @@ func (s *Store) adopt(ctx context.Context, epoch uint64) error {
 		return host.ErrFenced
 	case err != nil:
 		_ = s.appender.drop()
-		return notCommitted(err)
+		return record.NotCommitted(err)
 	}
 	s.own(epoch, mark, uint64(batch), newest, int64(slot))
 	return nil
@@ -252,7 +253,7 @@ func (s *Store) try(ctx context.Context, b *pipeline, number uint64, repeated bo
 	a := &s.appender
 	conn, err := s.connected(ctx)
 	if err != nil && !repeated {
-		return notCommitted(err) // nothing was sent
+		return record.NotCommitted(err) // nothing was sent
 	}
 	if err != nil {
 		return &errLost{err}
@@ -278,11 +279,11 @@ func (s *Store) try(ctx context.Context, b *pipeline, number uint64, repeated bo
 	case codeOf(err) == codeFenced:
 		return s.resolve(ctx, conn, number)
 	case mayPass(err):
-		return notCommitted(err)
+		return record.NotCommitted(err)
 	case codeOf(err) == codeRefused:
-		return refuse("%s", failed)
+		return record.Refuse("%s", failed)
 	case strings.HasPrefix(codeOf(err), "2"): // a constraint, or data that it cannot have
-		return refuse("%s: %v", failed, err)
+		return record.Refuse("%s: %v", failed, err)
 	}
 	return fmt.Errorf("%s: %w", failed, err)
 }
