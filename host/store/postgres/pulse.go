@@ -275,7 +275,7 @@ func (s *Store) try(ctx context.Context, b *pipeline, number uint64, repeated bo
 	case codeOf(err) == codeReplica && repeated: // what was sent before may be there
 		return &errLost{errNoReplica}
 	case codeOf(err) == codeReplica:
-		return notCommitted(errNoReplica)
+		return record.NotCommitted(errNoReplica)
 	case codeOf(err) == codeFenced:
 		return s.resolve(ctx, conn, number)
 	case mayPass(err):
