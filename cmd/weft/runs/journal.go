@@ -36,8 +36,8 @@ that a fork may begin there (weft fork ID --at N).`,
 	cmd.Flags().Uint64Var(&o.After, "after", 0, "only entries after position `N`")
 	cmd.Flags().Uint64Var(&o.Before, "before", 0, "only entries before position `N`")
 	cmd.Flags().BoolVar(&o.Newest, "newest", false, "the newest entries first")
-	cmd.Flags().StringSliceVar(&o.Kinds, "kind", nil, "only entries of these `KINDS`, such as edit or finish")
-	cmd.Flags().StringSliceVar(&o.Steps, "step", nil, "only entries of these `STEPS`")
+	cmd.Flags().StringSliceVar(&o.Kinds, "kind", nil, "only entries of the kind `WHAT`, such as edit or finish")
+	cmd.Flags().StringSliceVar(&o.Steps, "step", nil, "only entries of `STEP`")
 	cmd.Flags().IntVar(&o.Limit, "limit", 0, "at most `N` entries (default: all; with --json 1000, and next_cursor for the next page)")
 	cmd.Flags().StringVar(&o.Cursor, "cursor", "", "begin after an earlier page (`TEXT`: its next_cursor)")
 	return remote.Command(cmd, func(ctx context.Context, r *remote.Conn, args []string) error {
