@@ -48,7 +48,10 @@ Formats are text, mermaid (for Markdown), dot (for Graphviz) and svg.`,
 			return cli.Usage("unknown format %q: use text, mermaid, dot or svg", format)
 		}
 		d, err := r.Diagram(ctx, args[0], version)
-		if err := r.UnknownWorkflow(ctx, err, args[0]); err != nil {
+		if version == "" {
+			err = r.UnknownWorkflow(ctx, err, args[0])
+		}
+		if err != nil {
 			return err
 		}
 		if r.JSON {
