@@ -164,14 +164,14 @@ type Runs interface {
 	//
 	// CodeNotFound: the workflow or the handler does not exist.
 	Migrate(ctx context.Context, req MigrateRequest) (Migration, error)
-	// Timeline reads the history of the latest run of a handler, or of any run by its run
-	// id, after a position in its session's journal: at most limit entries (1 to
-	// [MaxTimeline]), fewer if they are large.
+	// Timeline reads a part of the history of the latest run of a handler, or of any run
+	// by its run id. The part is shorter than the query's limit if its entries are large.
 	//
 	// # Errors
 	//
-	// CodeNotFound. CodeGone: the journal has been cut after that position.
-	Timeline(ctx context.Context, tenant, id string, after uint64, limit int) (Timeline, error)
+	// CodeNotFound. CodeGone: the journal has been cut after the position at which the
+	// part begins.
+	Timeline(ctx context.Context, q TimelineQuery) (Timeline, error)
 	// StateAt reads the value at a dotted path of the state that the session of a run had
 	// just after the entry at a position of the session's journal. The entry may be of
 	// another run of the session. id is a handler, or a run by its run id.

@@ -38,6 +38,7 @@ type fake struct {
 	start     host.StartRequest
 	startBody string
 	query     host.RunQuery
+	journal   host.TimelineQuery
 	sent      abi.Event
 	step      string
 	purge     bool
@@ -71,7 +72,9 @@ func (f *fake) SendOnce(_ context.Context, _, _ string, e abi.Event, step string
 	return host.Delivery{How: host.DeliveredSteps, To: []string{"s", "t"}}, f.err
 }
 
-func (f *fake) Timeline(_ context.Context, _, _ string, after uint64, limit int) (host.Timeline, error) {
+func (f *fake) Timeline(_ context.Context, q host.TimelineQuery) (host.Timeline, error) {
+	f.journal = q
+	after, limit := q.After, q.Limit
 	if after == 0 {
 		return host.Timeline{Entries: []host.TimelineEntry{{
 			Seq: 3, At: 1e9 + 1, RunID: "r", Kind: "edit", Forkable: true, Step: "s", Invocation: 1, Attempt: 2, Call: uint64(limit),

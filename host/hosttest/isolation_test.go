@@ -69,6 +69,8 @@ var probes = map[string]foreignCall{
 	"PUT /resources/:name":                {kinds: resourceKinds, body: `{"kind":"ID"}`},
 	"DELETE /resources/:name":             {kinds: resourceKinds},
 	"GET /results/:id":                    {kinds: runKinds},
+	"GET /runs/:id/journal":               {kinds: runKinds, query: "?order=desc"},
+	"GET /runs/:id/journal/:seq":          {kinds: runKinds},
 	"GET /runs/:id/state":                 {kinds: runKinds, query: "?at=1"},
 	"GET /sessions":                       {},
 	"GET /sessions/:id":                   {kinds: sessionKinds},
@@ -164,7 +166,7 @@ const unknownID = "nobody-has-this"
 func (p foreignCall) ask(t *testing.T, h *hosttest.Host, key string, route, id string, headers ...string) string {
 	t.Helper()
 	method, path, _ := strings.Cut(route, " ")
-	path = pathName.ReplaceAllLiteralString(path, id)
+	path = strings.Replace(pathName.ReplaceAllLiteralString(path, id), ":seq", "1", 1)
 	a := h.Ask(t, key, method, path+strings.ReplaceAll(p.query, "ID", id), strings.ReplaceAll(p.body, "ID", id), headers...)
 	a.Header.Del("Date")
 	a.Header.Del("Content-Length") // the length of texts that repeat the id varies

@@ -108,7 +108,7 @@ func (s *Server) routes() {
 
 	read("/handlers", s.listHandlers)
 	read("/handlers/:id", s.getHandler)
-	read("/handlers/:id/journal", s.handlerJournal)
+	read("/handlers/:id/journal", s.runJournal)
 	read("/handlers/:id/snapshot", s.handlerSnapshot)
 	e.POST("/handlers/:id/cancel", s.cancelHandler)
 	e.POST("/handlers/:id/pause", s.pauseHandler)
@@ -116,6 +116,8 @@ func (s *Server) routes() {
 	e.POST("/handlers/:id/retry", s.retryHandler)
 	e.POST("/handlers/:id/fork", s.forkHandler)
 
+	read("/runs/:id/journal", s.runJournal)
+	read("/runs/:id/journal/:seq", s.runEntry)
 	read("/runs/:id/state", s.getStateAt)
 
 	read("/sessions", s.listSessions)
