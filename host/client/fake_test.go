@@ -196,6 +196,14 @@ func (p plugins) Workflow(_ context.Context, _, name string) (host.WorkflowInfo,
 	return p.f.flow, nil
 }
 
+func (p plugins) Diagram(_ context.Context, _, name, digest string) (host.Diagram, error) {
+	return host.Diagram{
+		Workflow: name, Digest: digest, Flow: true,
+		Nodes: []host.DiagramNode{{ID: "a/b", Kind: host.NodeStep, Label: "b", Parent: "a", Form: "loop", EventKind: abi.KindStop, Optional: true}},
+		Edges: []host.DiagramEdge{{Source: "a/b", Target: "a/b", Kind: host.EdgeLeads, Label: "x"}},
+	}, p.f.err
+}
+
 func (p plugins) Compose(_ context.Context, _, name string, c host.Composition) (host.WorkflowInfo, bool, error) {
 	changed := !reflect.DeepEqual(p.f.composed, c)
 	p.f.composed = c

@@ -91,6 +91,7 @@ var probes = map[string]foreignCall{
 	"GET /workflows/:name/schema":         {kinds: workflowKinds},
 	"GET /workflows/:name/events":         {kinds: workflowKinds},
 	"GET /workflows/:name/representation": {kinds: workflowKinds},
+	"GET /workflows/:name/graph":          {kinds: workflowKinds},
 	"POST /workflows/:name/migrate":       {kinds: workflowKinds},
 	"POST /workflows/:name/run":           {kinds: workflowKinds},
 	"POST /workflows/:name/run-nowait":    {kinds: workflowKinds},

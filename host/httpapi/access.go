@@ -77,6 +77,7 @@ var roles = map[string]host.Role{
 	"POST /workflows/:name/migrate":       host.RoleDeploy,
 	"POST /workflows/:name/run-nowait":    host.RoleRun,
 	"GET /workflows/:name/representation": host.RoleRead,
+	"GET /workflows/:name/graph":          host.RoleRead,
 }
 
 // acts are the names of routes in the audit log: the routes that require the role deploy,

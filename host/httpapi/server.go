@@ -101,6 +101,7 @@ func (s *Server) routes() {
 	read("/workflows/:name/schema", s.workflowSchema)
 	read("/workflows/:name/events", s.workflowEvents)
 	read("/workflows/:name/representation", s.workflowGraph)
+	read("/workflows/:name/graph", s.workflowDiagram)
 	e.POST("/workflows/:name/migrate", s.migrateWorkflow)
 	e.POST("/workflows/:name/run", s.run)
 	e.POST("/workflows/:name/run-nowait", s.runNoWait)

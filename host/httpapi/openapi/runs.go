@@ -107,6 +107,11 @@ var workflowOperations = map[string]operation{
 		group: "Workflows", id: "workflowGraph", summary: "A drawing of the workflow",
 		answers: []answer{ok("Graph", "Nodes and edges.")},
 	},
+	"GET /workflows/:name/graph": {
+		group: "Workflows", id: "workflowDiagram", summary: "The steps of a workflow, and what leads from one to another",
+		query:   []parameter{{name: "version", schema: schema{"type": "string", "pattern": "^([0-9a-fA-F]{64})?$"}, text: "The digest of a version. Default: the newest."}},
+		answers: []answer{ok("Diagram", "Nodes and edges.")},
+	},
 	"POST /workflows/:name/migrate": {
 		group: "Workflows", id: "migrateWorkflow", summary: "Move runs to the newest version",
 		text:  "A run can move if the newest version repeats everything that is recorded of the run. No run moves without dry_run=false.",
