@@ -126,7 +126,7 @@ func setHead(h http.Header, banner string) {
 	h.Set("X-Content-Type-Options", "nosniff")
 }
 
-// allow lets the page of an allowed origin read the answer; "" is no such origin.
+// allow lets the page of an allowed origin read the answer. Without an origin it does nothing.
 func allow(h http.Header, cors string) {
 	if cors == "" {
 		return
