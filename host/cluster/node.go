@@ -456,6 +456,24 @@ func (n *Node) Hurry() {
 	}
 }
 
+// Entry waits until the node has an entry with another epoch than the given one, and may be
+// given the sessions.
+func (n *Node) Entry(ctx context.Context, not uint64) (Place, error) {
+	for {
+		n.mu.Lock()
+		place, there, changed := n.place, n.phase == inside && n.place.Epoch != not, n.changed
+		n.mu.Unlock()
+		if there {
+			return place, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return Place{}, ctx.Err()
+		}
+	}
+}
+
 // Term waits until the node owns the sessions. The caller opens a host for the term and calls
 // [Node.Serve]. After it has closed the host it calls [Node.Release] or [Node.Resign].
 func (n *Node) Term(ctx context.Context) (*Term, error) {
