@@ -163,7 +163,7 @@ func serveCluster(ctx context.Context, o serveOptions, cfg wire.Config, api http
 	api.Nodes = c.nodes
 	c.open = func(ctx context.Context, place cluster.Place, ready *wire.Standby) (*wire.Host, error) {
 		next := cfg
-		next.Place, next.Standby = &place, ready
+		next.Place, next.Standby, next.Now = &place, ready, c.node.Time
 		return wire.Open(ctx, next)
 	}
 	c.prepare = func(ctx context.Context, place cluster.Place) (*wire.Standby, error) {
@@ -483,6 +483,8 @@ func (c *clusterNode) measure(series *metrics.Metrics) {
 		node("takeovers_total", "Times that this node began to run the sessions.", true, func(s cluster.Stats) float64 { return float64(s.Takeovers) }),
 		node("fenced_total", "Silent nodes that this node closed.", true, func(s cluster.Stats) float64 { return float64(s.Fenced) }),
 		node("lost_total", "Times that another node closed this one.", true, func(s cluster.Stats) float64 { return float64(s.Lost) }),
+		node("clock_offset_seconds", "How far the time of the cluster, which is PostgreSQL's, is ahead of this machine's clock.", false,
+			func(s cluster.Stats) float64 { return s.ClockOffset.Seconds() }),
 		node("went_back_total", "Times that the store had lost commits.", true, func(s cluster.Stats) float64 { return float64(s.WentBack) }),
 		forwarded("forwarded_total", "Requests that another node answered.", func(s forward.Stats) uint64 { return s.Forwarded }),
 		forwarded("repeated_total", "Repetitions of requests whose node went.", func(s forward.Stats) uint64 { return s.Repeated }),
