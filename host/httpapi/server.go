@@ -115,6 +115,8 @@ func (s *Server) routes() {
 	e.POST("/handlers/:id/retry", s.retryHandler)
 	e.POST("/handlers/:id/fork", s.forkHandler)
 
+	read("/runs", s.listRuns)
+	read("/runs/:id", s.getDetails)
 	read("/runs/:id/state", s.getStateAt)
 
 	read("/sessions", s.listSessions)
