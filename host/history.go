@@ -2,10 +2,27 @@ package host
 
 import "github.com/weftrun/weft/abi"
 
-// Timeline is a part of the history of a run, in order.
+// TimelineQuery asks for a part of the history of a run. Zero fields select everything.
+type TimelineQuery struct {
+	Tenant string
+	ID     string // a handler, which stands for its latest run, or a run
+	// After and Before are positions in the session's journal, which the part excludes.
+	After, Before uint64
+	Limit         int  // entries, 1 to [MaxTimeline]
+	Newest        bool // the newest entries, newest first
+	// Kinds and Steps select entries of these kinds, and of these steps.
+	Kinds, Steps []string
+	// Cut replaces values with more encoded bytes by an object with "cut" (true), "bytes"
+	// (the length of the value's JSON text), and "head" (the first Cut bytes of that text);
+	// 0: values are whole.
+	Cut int
+}
+
+// Timeline is a part of the history of a run, in the order of the query.
 type Timeline struct {
 	Entries []TimelineEntry
-	// Next is the position after which the next part begins; 0: there is no next part.
+	// Next is the position after which the next part begins, or before which it begins if
+	// the newest entry is first; 0: there is no next part.
 	Next uint64
 }
 

@@ -165,6 +165,7 @@ var apiLists = []apiList{
 		return int(totals.Keys)
 	}},
 	{"GET /handlers/{}/journal", "limit=1000", "entries", member("seq"), func(_ *testing.T, l *lists) int { return l.long }},
+	{"GET /runs/{}/journal", "limit=1000&order=desc", "entries", member("seq"), func(_ *testing.T, l *lists) int { return l.long }},
 	{"POST /workflows/{}/migrate", "limit=1000&dry_run=true", "", nil, func(t *testing.T, l *lists) int {
 		return l.handlers(t, host.RunQuery{Workflows: []string{listWorkflow}, Statuses: []string{"running"}})
 	}},
@@ -175,7 +176,7 @@ var apiLists = []apiList{
 func (l *lists) walk(t *testing.T, list *apiList) (n int) {
 	t.Helper()
 	method, path, _ := strings.Cut(list.path, " ")
-	argument := map[string]string{"/resources/": "shelf", "/handlers/": l.paused, "/workflows/": listWorkflow}
+	argument := map[string]string{"/resources/": "shelf", "/handlers/": l.paused, "/runs/": l.paused, "/workflows/": listWorkflow}
 	for prefix, a := range argument {
 		if strings.HasPrefix(path, prefix) {
 			path = strings.ReplaceAll(path, "{}", a)

@@ -6,7 +6,7 @@ import "github.com/weftrun/weft/host"
 type Journal struct {
 	_          struct{} `doc:"A part of a listing."`
 	Entries    []Entry  `json:"entries"`
-	NextCursor OrNull   `json:"next_cursor" doc:"Where the next page begins; null at the end." fill:"-"`
+	NextCursor OrNull   `json:"next_cursor" doc:"Where the next page begins; null on the last." fill:"-"`
 }
 
 // Entry is an entry of a run's timeline; see [host.TimelineEntry].

@@ -234,6 +234,14 @@ func TestWorkflow(t *testing.T) {
 	if start, _, err := c.Schema(t.Context(), "w"); err != nil || string(start) != `{"type":"object","title":"Hello"}` {
 		t.Errorf("schema = %s, %v", start, err)
 	}
+	of := strings.Repeat("0f", 32)
+	want, _ := plugins{f}.Diagram(t.Context(), "", "w", of)
+	if d, err := c.Diagram(t.Context(), "w", of); err != nil || !reflect.DeepEqual(d, want) {
+		t.Errorf("diagram = %+v, want %+v, %v", d, want, err)
+	}
+	if _, err := c.Diagram(t.Context(), "w", "0f"); errorOf(t, err).Code != host.CodeInvalidArgument {
+		t.Errorf("the diagram of a part of a digest: %v", err)
+	}
 	if names, err := c.Workflows(t.Context()); err != nil || len(names) != 2 {
 		t.Errorf("workflows = %v, %v", names, err)
 	}
@@ -357,8 +365,9 @@ func TestNoServer(t *testing.T) {
 }
 
 func TestJournal(t *testing.T) {
-	c := serve(t, &fake{}, nil)
-	page, err := c.Journal(t.Context(), "h", "", 7)
+	f := &fake{}
+	c := serve(t, f, nil)
+	page, err := c.Journal(t.Context(), "h", client.JournalOptions{Limit: 7})
 	if err != nil || page.NextCursor == "" || len(page.Entries) != 1 {
 		t.Fatalf("Journal = %+v, %v", page, err)
 	}
@@ -366,11 +375,18 @@ func TestJournal(t *testing.T) {
 	if e.Seq != 3 || e.At != 1e9+1 || e.Kind != "edit" || !e.Forkable || e.Step != "s" || e.Attempt != 2 || e.Call != 7 || len(e.Edits) != 1 || e.Edits[0].New.String() != "1" {
 		t.Errorf("entry = %+v", e)
 	}
-	page, err = c.Journal(t.Context(), "h", string(page.NextCursor), 0)
+	page, err = c.Journal(t.Context(), "h", client.JournalOptions{Cursor: string(page.NextCursor)})
 	if err != nil || page.NextCursor != "" || page.Entries[0].Seq != 4 || page.Entries[0].Duration != 5e8 || page.Entries[0].Status != host.StatusCompleted {
 		t.Errorf("second page = %+v, %v", page, err)
 	}
-	if _, err := c.Journal(t.Context(), "h", "garbage", 0); errorOf(t, err).Code != host.CodeInvalidArgument {
+	if _, err := c.Journal(t.Context(), "h", client.JournalOptions{After: 2, Before: 9, Newest: true, Kinds: []string{"edit", "post"}, Steps: []string{"s"}, Cut: 64}); err != nil {
+		t.Error(err)
+	}
+	want := host.TimelineQuery{Tenant: host.DefaultTenant, ID: "h", After: 2, Before: 9, Limit: 1000, Newest: true, Kinds: []string{"edit", "post"}, Steps: []string{"s"}, Cut: 64}
+	if !reflect.DeepEqual(f.journal, want) {
+		t.Errorf("asks for %+v", f.journal)
+	}
+	if _, err := c.Journal(t.Context(), "h", client.JournalOptions{Cursor: "garbage"}); errorOf(t, err).Code != host.CodeInvalidArgument {
 		t.Errorf("error = %v", err)
 	}
 }

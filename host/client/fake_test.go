@@ -39,6 +39,7 @@ type fake struct {
 	startBody string
 	query     host.RunQuery
 	rows      host.RowQuery
+	journal   host.TimelineQuery
 	sent      abi.Event
 	step      string
 	purge     bool
@@ -80,7 +81,9 @@ func (f *fake) SendOnce(_ context.Context, _, _ string, e abi.Event, step string
 	return host.Delivery{How: host.DeliveredSteps, To: []string{"s", "t"}}, f.err
 }
 
-func (f *fake) Timeline(_ context.Context, _, _ string, after uint64, limit int) (host.Timeline, error) {
+func (f *fake) Timeline(_ context.Context, q host.TimelineQuery) (host.Timeline, error) {
+	f.journal = q
+	after, limit := q.After, q.Limit
 	if after == 0 {
 		return host.Timeline{Entries: []host.TimelineEntry{{
 			Seq: 3, At: 1e9 + 1, RunID: "r", Kind: "edit", Forkable: true, Step: "s", Invocation: 1, Attempt: 2, Call: uint64(limit),
@@ -200,6 +203,14 @@ func (p plugins) Workflows(context.Context, string) ([]string, error) {
 func (p plugins) Workflow(_ context.Context, _, name string) (host.WorkflowInfo, error) {
 	p.f.flow.Name = name
 	return p.f.flow, nil
+}
+
+func (p plugins) Diagram(_ context.Context, _, name, digest string) (host.Diagram, error) {
+	return host.Diagram{
+		Workflow: name, Digest: digest, Flow: true,
+		Nodes: []host.DiagramNode{{ID: "a/b", Kind: host.NodeStep, Label: "b", Parent: "a", Form: "loop", EventKind: abi.KindStop, Optional: true}},
+		Edges: []host.DiagramEdge{{Source: "a/b", Target: "a/b", Kind: host.EdgeLeads, Label: "x"}},
+	}, p.f.err
 }
 
 func (p plugins) Compose(_ context.Context, _, name string, c host.Composition) (host.WorkflowInfo, bool, error) {

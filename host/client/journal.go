@@ -17,17 +17,35 @@ type JournalEntry = apiwire.Entry
 // JournalPage is a page of a run's timeline. NextCursor is "" on the last page.
 type JournalPage = apiwire.Journal
 
-// Journal reads a page of the timeline of a handler's latest run, or of a run by its id,
-// from the cursor on; "" begins at the first entry. limit is 1 to 1000; 0 means 1000.
-func (c *Client) Journal(ctx context.Context, id, cursor string, limit int) (JournalPage, error) {
-	v := url.Values{}
-	if cursor != "" {
-		v.Set("cursor", cursor)
+// JournalOptions selects entries of a run's timeline. Zero fields select everything.
+type JournalOptions struct {
+	Cursor        string // NextCursor of the page before, with the same options
+	Limit         int    // 1 to 1000; 0: 1000
+	After, Before uint64 // positions, which are excluded
+	Newest        bool   // the newest entries first
+	Kinds, Steps  []string
+	Cut           int // longer values are cut to so many bytes, 16 to 1 MiB; 0: none is
+}
+
+func (o *JournalOptions) query() url.Values {
+	v := url.Values{"kind": o.Kinds, "step": o.Steps}
+	for name, n := range map[string]uint64{"limit": uint64(max(o.Limit, 0)), "after": o.After, "before": o.Before, "cut": uint64(max(o.Cut, 0))} {
+		if n != 0 {
+			v.Set(name, strconv.FormatUint(n, 10))
+		}
 	}
-	if limit != 0 {
-		v.Set("limit", strconv.Itoa(limit))
+	if o.Cursor != "" {
+		v.Set("cursor", o.Cursor)
 	}
-	a, err := c.want(ctx, http.StatusOK, request{method: http.MethodGet, path: "/handlers/" + url.PathEscape(id) + "/journal", query: v})
+	if o.Newest {
+		v.Set("order", "desc")
+	}
+	return v
+}
+
+// Journal reads a page of the timeline of a handler's latest run, or of a run by its id.
+func (c *Client) Journal(ctx context.Context, id string, o JournalOptions) (JournalPage, error) {
+	a, err := c.want(ctx, http.StatusOK, request{method: http.MethodGet, path: "/handlers/" + url.PathEscape(id) + "/journal", query: o.query()})
 	if err != nil {
 		return JournalPage{}, err
 	}

@@ -130,7 +130,7 @@ type Table interface {
 	// Take makes the node the owner if the owner's entry is closed, or there is none.
 	Take(ctx context.Context, p Place) (taken bool, err error)
 	// Release makes nobody the owner of what the node owns. The node has made all its
-	// commits; none that is still under way is made after that.
+	// commits; no commit in progress is made after that.
 	Release(ctx context.Context, p Place) error
 	// Leaving says that the node is about to leave.
 	Leaving(ctx context.Context, p Place) error

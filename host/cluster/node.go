@@ -149,7 +149,7 @@ type Op struct {
 }
 
 // Step decides what to do at a time: an operation, after which the caller steps again, or
-// nothing until next. At most one beat and one other operation are under way.
+// nothing until next. At most one beat and one other operation are in progress.
 func (n *Node) Step(now time.Time) (op *Op, next time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -373,7 +373,7 @@ func (n *Node) takeOp() *Op {
 	}}
 }
 
-// releaseOp gives up a term for which no host was opened.
+// releaseOp gives up a term that has no host.
 func (n *Node) releaseOp(t *Term) *Op {
 	return &Op{Timeout: actTimeout, Do: func(ctx context.Context) func(time.Time) {
 		err := n.cfg.Table.Release(ctx, t.Place)

@@ -71,6 +71,8 @@ var probes = map[string]foreignCall{
 	"GET /results/:id":                    {kinds: runKinds},
 	"GET /runs":                           {kinds: append(runKinds, "version"), query: "?session=ID&workflow_name=ID&handler=ID&parent=ID&forked_from=ID&id=ID"},
 	"GET /runs/:id":                       {kinds: runKinds},
+	"GET /runs/:id/journal":               {kinds: runKinds, query: "?order=desc"},
+	"GET /runs/:id/journal/:seq":          {kinds: runKinds},
 	"GET /runs/:id/state":                 {kinds: runKinds, query: "?at=1"},
 	"GET /sessions":                       {},
 	"GET /sessions/:id":                   {kinds: sessionKinds},
@@ -91,6 +93,7 @@ var probes = map[string]foreignCall{
 	"GET /workflows/:name/schema":         {kinds: workflowKinds},
 	"GET /workflows/:name/events":         {kinds: workflowKinds},
 	"GET /workflows/:name/representation": {kinds: workflowKinds},
+	"GET /workflows/:name/graph":          {kinds: workflowKinds},
 	"POST /workflows/:name/migrate":       {kinds: workflowKinds},
 	"POST /workflows/:name/run":           {kinds: workflowKinds},
 	"POST /workflows/:name/run-nowait":    {kinds: workflowKinds},
@@ -165,7 +168,7 @@ const unknownID = "nobody-has-this"
 func (p foreignCall) ask(t *testing.T, h *hosttest.Host, key string, route, id string, headers ...string) string {
 	t.Helper()
 	method, path, _ := strings.Cut(route, " ")
-	path = pathName.ReplaceAllLiteralString(path, id)
+	path = strings.Replace(pathName.ReplaceAllLiteralString(path, id), ":seq", "1", 1)
 	a := h.Ask(t, key, method, path+strings.ReplaceAll(p.query, "ID", id), strings.ReplaceAll(p.body, "ID", id), headers...)
 	a.Header.Del("Date")
 	a.Header.Del("Content-Length") // the length of texts that repeat the id varies

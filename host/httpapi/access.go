@@ -44,6 +44,8 @@ var roles = map[string]host.Role{
 	"POST /handlers/:id/resume":           host.RoleRun,
 	"POST /handlers/:id/retry":            host.RoleRun,
 	"POST /handlers/:id/fork":             host.RoleRun,
+	"GET /runs/:id/journal":               host.RoleRead,
+	"GET /runs/:id/journal/:seq":          host.RoleRead,
 	"GET /runs/:id/state":                 host.RoleRead,
 	"GET /sessions":                       host.RoleRead,
 	"GET /sessions/:id":                   host.RoleRead,
@@ -77,6 +79,7 @@ var roles = map[string]host.Role{
 	"POST /workflows/:name/migrate":       host.RoleDeploy,
 	"POST /workflows/:name/run-nowait":    host.RoleRun,
 	"GET /workflows/:name/representation": host.RoleRead,
+	"GET /workflows/:name/graph":          host.RoleRead,
 }
 
 // acts are the names of routes in the audit log: the routes that require the role deploy,

@@ -36,6 +36,7 @@ type fakeHost struct {
 	lastOnce  host.Once
 	journal   []host.TimelineEntry // of every run
 	lastRows  host.RowQuery
+	asked     host.TimelineQuery // the last one
 	lastQuery host.RunQuery
 
 	lastMigrate []host.MigrateRequest
@@ -371,20 +372,21 @@ func (f *fakeHost) SendOnce(_ context.Context, _, id string, event abi.Event, st
 }
 
 // Timeline implements host.Runs: every run has the same entries.
-func (f *fakeHost) Timeline(_ context.Context, _, id string, after uint64, limit int) (host.Timeline, error) {
+func (f *fakeHost) Timeline(_ context.Context, q host.TimelineQuery) (host.Timeline, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_, r, err := f.find(id)
+	f.asked = q
+	_, r, err := f.find(q.ID)
 	if err != nil {
-		return host.Timeline{}, host.Errorf(host.CodeNotFound, "no run %q", id)
+		return host.Timeline{}, host.Errorf(host.CodeNotFound, "no run %q", q.ID)
 	}
 	var t host.Timeline
 	for i := range f.journal {
 		e := f.journal[i]
 		switch e.RunID = r.RunID; {
-		case e.Seq <= after:
-		case len(t.Entries) == limit:
-			t.Next = t.Entries[limit-1].Seq
+		case e.Seq <= q.After || q.Before != 0 && e.Seq >= q.Before:
+		case len(t.Entries) == q.Limit:
+			t.Next = t.Entries[q.Limit-1].Seq
 			return t, nil
 		default:
 			t.Entries = append(t.Entries, e)

@@ -152,8 +152,8 @@ func FuzzQueries(f *testing.F) {
 		}
 		if page, err := parseTimeline(v); err != nil {
 			checkRefused(t, err)
-		} else if page.limit < 1 || page.limit > host.MaxTimeline {
-			t.Errorf("a journal's page of %d", page.limit)
+		} else if page.Limit < 1 || page.Limit > host.MaxTimeline || page.Cut < 0 || page.Cut > mostCut {
+			t.Errorf("a journal's page %+v", page)
 		}
 		if _, limit, err := parseAudit(&host.Grant{Tenant: "acme"}, v); err != nil {
 			checkRefused(t, err)

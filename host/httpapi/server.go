@@ -101,13 +101,14 @@ func (s *Server) routes() {
 	read("/workflows/:name/schema", s.workflowSchema)
 	read("/workflows/:name/events", s.workflowEvents)
 	read("/workflows/:name/representation", s.workflowGraph)
+	read("/workflows/:name/graph", s.workflowDiagram)
 	e.POST("/workflows/:name/migrate", s.migrateWorkflow)
 	e.POST("/workflows/:name/run", s.run)
 	e.POST("/workflows/:name/run-nowait", s.runNoWait)
 
 	read("/handlers", s.listHandlers)
 	read("/handlers/:id", s.getHandler)
-	read("/handlers/:id/journal", s.handlerJournal)
+	read("/handlers/:id/journal", s.runJournal)
 	read("/handlers/:id/snapshot", s.handlerSnapshot)
 	e.POST("/handlers/:id/cancel", s.cancelHandler)
 	e.POST("/handlers/:id/pause", s.pauseHandler)
@@ -117,6 +118,8 @@ func (s *Server) routes() {
 
 	read("/runs", s.listRuns)
 	read("/runs/:id", s.getDetails)
+	read("/runs/:id/journal", s.runJournal)
+	read("/runs/:id/journal/:seq", s.runEntry)
 	read("/runs/:id/state", s.getStateAt)
 
 	read("/sessions", s.listSessions)

@@ -75,7 +75,6 @@ func flagOf(v url.Values, name string, absent bool) (bool, error) {
 	return set, nil
 }
 
-// limitOf reads the length of a page, from 1 to most; def if it is not given.
 // positionOf reads a position of a journal from the query; 0: it is not given.
 func positionOf(v url.Values, name string) (uint64, error) {
 	text := v.Get(name)
@@ -89,6 +88,7 @@ func positionOf(v url.Values, name string) (uint64, error) {
 	return n, nil
 }
 
+// limitOf reads the length of a page, from 1 to most; def if it is not given.
 func limitOf(v url.Values, most, def int) (int, error) {
 	text := v.Get("limit")
 	if text == "" {

@@ -31,7 +31,7 @@ func TestJournal(t *testing.T) {
 		t.Fatalf("start: %d %s", started.Code, started.Body)
 	}
 	var all []string
-	cursor := ""
+	cursor, first := "", ""
 	for pages := 0; ; pages++ {
 		w := call(t, h, "GET", "/handlers/h/journal?limit=2&cursor="+cursor, "")
 		var page struct {
@@ -47,7 +47,9 @@ func TestJournal(t *testing.T) {
 		if page.Next == nil {
 			break
 		}
-		cursor = *page.Next
+		if cursor = *page.Next; pages == 0 {
+			first = cursor
+		}
 	}
 	want := []string{
 		`{"seq":1,"time":"2023-11-14T22:13:20.000000001Z","run_id":"RUN","kind":"start","forkable":true,"events":[{"type":"StartEvent","value":{}}],"began":[{"step":"s","invocation":1,"attempt":1}]}`,
@@ -65,7 +67,28 @@ func TestJournal(t *testing.T) {
 			t.Errorf("entry %d:\n got %s\nwant %s", i, all[min(i, len(all)-1)], e)
 		}
 	}
-	for _, query := range []string{"limit=0", "limit=1001", "limit=x", "cursor=x", "cursor=AAAA", "cursor=AAAAAAAAAAAAAAAAAAAAAA"} {
+	asked := func(query string, want host.TimelineQuery) {
+		t.Helper()
+		w := call(t, h, "GET", "/runs/h/journal?"+query, "")
+		want.Tenant, want.ID = host.DefaultTenant, "h"
+		if w.Code != http.StatusOK || !reflect.DeepEqual(f.asked, want) {
+			t.Errorf("%s: %d, asks for %+v", query, w.Code, f.asked)
+		}
+	}
+	asked("after=4&before=9&order=desc&cut=64&limit=7", host.TimelineQuery{After: 4, Before: 9, Newest: true, Cut: 64, Limit: 7})
+	asked("kind=edit&kind=post&step=s&order=asc&after=0&before=0", host.TimelineQuery{Kinds: []string{"edit", "post"}, Steps: []string{"s"}, Limit: host.MaxTimeline})
+	// A cursor continues in the order of its page.
+	asked("limit=2&cursor="+first, host.TimelineQuery{After: 4, Limit: 2})
+	asked("limit=2&order=desc&before=9&cursor="+first, host.TimelineQuery{Before: 4, Newest: true, Limit: 2})
+	if w := call(t, h, "GET", "/runs/h/journal/4", ""); w.Code != http.StatusOK || strings.TrimSpace(w.Body.String()) != strings.ReplaceAll(want[1], "RUN", run.RunID) {
+		t.Errorf("an entry: %d %s", w.Code, w.Body)
+	}
+	wantError(t, call(t, h, "GET", "/runs/h/journal/2", ""), http.StatusNotFound, host.CodeNotFound)
+	for _, seq := range []string{"0", "x", "-1", "18446744073709551615"} {
+		wantError(t, call(t, h, "GET", "/runs/h/journal/"+seq, ""), http.StatusBadRequest, host.CodeInvalidArgument)
+	}
+	many := "kind=" + strings.Repeat("x&kind=", 101)
+	for _, query := range []string{"after=x", "before=-1", "order=up", "cut=15", "cut=1048577", "cut=x", many, "limit=0", "limit=1001", "limit=x", "cursor=x", "cursor=AAAA", "cursor=AAAAAAAAAAAAAAAAAAAAAA"} {
 		wantError(t, call(t, h, "GET", "/handlers/h/journal?"+query, ""), http.StatusBadRequest, host.CodeInvalidArgument)
 	}
 	if text := wantError(t, call(t, h, "GET", "/handlers/nobody/journal", ""), http.StatusNotFound, host.CodeNotFound); text != "Handler not found" {

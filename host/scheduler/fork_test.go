@@ -189,7 +189,7 @@ func TestCutJournal(t *testing.T) {
 	if run := b.through(t, "h"); run.Status != host.StatusCompleted {
 		t.Fatalf("%+v", run)
 	}
-	if _, err := b.sched.History().Timeline(t.Context(), "t", "h", 1, 10); host.CodeOf(err) != host.CodeGone {
+	if _, err := b.sched.History().Timeline(t.Context(), host.TimelineQuery{Tenant: "t", ID: "h", After: 1, Limit: 10}); host.CodeOf(err) != host.CodeGone {
 		t.Errorf("a page from before the cut: %v", err)
 	}
 	rest := b.timeline(t, "h", 0, 1000)
@@ -339,7 +339,7 @@ func TestForkCallsAnew(t *testing.T) {
 			var timeline host.Timeline
 			var fork host.Fork
 			err := b.do(func() (err error) {
-				timeline, err = b.sched.History().Timeline(t.Context(), "t", "h", 0, 1000)
+				timeline, err = b.sched.History().Timeline(t.Context(), host.TimelineQuery{Tenant: "t", ID: "h", Limit: 1000})
 				return err
 			})
 			if err != nil {

@@ -441,7 +441,7 @@ func (s *sim) spawnLook(id string) {
 	w.spawn("look", func() {
 		last := uint64(0)
 		for {
-			part, err := w.sched.History().Timeline(ctx, tenant, id, last, limit)
+			part, err := w.sched.History().Timeline(ctx, host.TimelineQuery{Tenant: tenant, ID: id, After: last, Limit: limit})
 			w.yield("looked")
 			s.expect("timeline", err, host.CodeNotFound, host.CodeUnavailable)
 			if err != nil || w.dead.Load() {

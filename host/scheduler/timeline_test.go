@@ -61,7 +61,7 @@ func tell(t *testing.T, entries []host.TimelineEntry) string {
 
 func (b *bench) timeline(t *testing.T, id string, after uint64, limit int) host.Timeline {
 	t.Helper()
-	tl, err := b.sched.History().Timeline(t.Context(), "t", id, after, limit)
+	tl, err := b.sched.History().Timeline(t.Context(), host.TimelineQuery{Tenant: "t", ID: id, After: after, Limit: limit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,6 +185,105 @@ func TestStateAt(t *testing.T) {
 	}
 }
 
+// TestTimelineQueries: what a query selects, in both orders and any pages, is what is left of
+// the whole timeline, whether the journal has snapshots or not.
+func TestTimelineQueries(t *testing.T) {
+	for _, snapshots := range []int{0, 1, 3} {
+		runs := 0
+		b := &bench{tokens: 1, snapshots: snapshots, modules: newSimModules(t, map[string]string{"two": asking})}
+		b.guest = named(&runs)
+		b.open(t)
+		b.start("h", "s")
+		b.rest()
+		b.start("other", "s")
+		b.rest()
+		b.through(t, "h")
+		b.through(t, "other")
+		ask := func(q host.TimelineQuery) host.Timeline {
+			t.Helper()
+			q.Tenant = "t"
+			tl, err := b.sched.History().Timeline(t.Context(), q)
+			if err != nil {
+				t.Fatalf("%+v: %v", q, err)
+			}
+			return tl
+		}
+		for _, id := range []string{"h", "other"} {
+			whole := ask(host.TimelineQuery{ID: id, Limit: 1000}).Entries
+			last := whole[len(whole)-1].Seq
+			for _, filter := range []host.TimelineQuery{
+				{}, {Kinds: []string{"edit"}}, {Kinds: []string{"edit", "post", "nothing"}}, {Steps: []string{"ask"}}, {Steps: []string{"nobody"}},
+				{Kinds: []string{"edit"}, Steps: []string{"ask"}}, {After: 3}, {Before: last}, {After: 4, Before: last - 1}, {After: last}, {Before: 1}, {After: 5, Before: 6},
+			} {
+				var want []host.TimelineEntry
+				for _, e := range whole {
+					if e.Seq > filter.After && (filter.Before == 0 || e.Seq < filter.Before) &&
+						(filter.Kinds == nil || slices.Contains(filter.Kinds, e.Kind)) && (filter.Steps == nil || slices.Contains(filter.Steps, e.Step)) {
+						want = append(want, e)
+					}
+				}
+				for _, newest := range []bool{false, true} {
+					for _, limit := range []int{1, 2, 5, 1000} {
+						q := filter
+						q.ID, q.Limit, q.Newest = id, limit, newest
+						var got []host.TimelineEntry
+						for pages := 0; ; pages++ {
+							part := ask(q)
+							if len(part.Entries) > limit || pages > 100 {
+								t.Fatalf("%+v gives %d entries on page %d", q, len(part.Entries), pages)
+							}
+							got = append(got, part.Entries...)
+							if part.Next == 0 {
+								break
+							}
+							if newest {
+								q.Before = part.Next
+							} else {
+								q.After = part.Next
+							}
+						}
+						if newest {
+							slices.Reverse(got)
+						}
+						if tell(t, got) != tell(t, want) {
+							t.Errorf("snapshots %d, %+v, newest first %t:\n%s\nwant\n%s", snapshots, filter, newest, tell(t, got), tell(t, want))
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestTimelineCut: long values are cut, and short ones are not.
+func TestTimelineCut(t *testing.T) {
+	runs := 0
+	b := &bench{tokens: 1, modules: newSimModules(t, map[string]string{"two": asking})}
+	b.guest = asker(&runs)
+	b.open(t)
+	b.start("h", "s")
+	b.rest()
+	patch, err := abi.FromJSON([]byte(`{"short":"a","long":"` + strings.Repeat("ä", 500) + `"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := await(b, func() (bool, error) {
+		_, made, err := b.sched.EditState(t.Context(), host.SessionEdit{Tenant: "t", Session: "s", Patch: patch})
+		return made, err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	tl, err := b.sched.History().Timeline(t.Context(), host.TimelineQuery{Tenant: "t", ID: "h", Limit: 1000, Kinds: []string{"patch"}, Cut: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The head is of whole characters: a quote, and nine of two bytes.
+	want := `patch long: ->{"cut":true,"head":"\"äääääääää","bytes":1002} short: ->"a"`
+	if got := tell(t, tl.Entries); !strings.Contains(got, want) {
+		t.Errorf("the timeline is\n%s\nwant\n%s", got, want)
+	}
+}
+
 // TestTimeline: a run's entries, and no others of its session, in pages.
 func TestTimeline(t *testing.T) {
 	runs := 0
@@ -242,7 +341,7 @@ func TestTimeline(t *testing.T) {
 		t.Errorf("the other run's: %+v", got)
 	}
 	for _, who := range [][2]string{{"t", "nobody"}, {"u", "h"}} {
-		if _, err := b.sched.History().Timeline(t.Context(), who[0], who[1], 0, 10); host.CodeOf(err) != host.CodeNotFound {
+		if _, err := b.sched.History().Timeline(t.Context(), host.TimelineQuery{Tenant: who[0], ID: who[1], Limit: 10}); host.CodeOf(err) != host.CodeNotFound {
 			t.Errorf("%v: %v", who, err)
 		}
 	}

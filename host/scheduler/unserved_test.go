@@ -83,7 +83,7 @@ func (b *bench) of(workflow, tenant string) host.Run {
 // extended counts the entries that have moved a timeout of a run.
 func (b *bench) extended(workflow string) (n int) {
 	b.t.Helper()
-	tl, err := b.sched.History().Timeline(b.t.Context(), "t", workflow, 0, 1000)
+	tl, err := b.sched.History().Timeline(b.t.Context(), host.TimelineQuery{Tenant: "t", ID: workflow, Limit: 1000})
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -17,8 +17,7 @@ import (
 
 // NewJournal makes the command 'weft journal'.
 func NewJournal() *cobra.Command {
-	var limit int
-	var cursor string
+	var o client.JournalOptions
 	cmd := &cobra.Command{
 		Use:   "journal ID",
 		Short: "Show what happened in a run, step by step",
@@ -29,15 +28,24 @@ state with the values before and after, waits, sleeps, children, logs.
 The number at the beginning of a line is the position in the journal. A * after it says
 that a fork may begin there (weft fork ID --at N).`,
 		Example: `  weft journal 7f3k2m9x4q1z
+  weft journal 7f3k2m9x4q1z --newest --limit 20
+  weft journal 7f3k2m9x4q1z --kind edit --step render
   weft journal 7f3k2m9x4q1z --json | jq '.entries[] | select(.edits)'`,
 		Args: cli.Takes("ID"),
 	}
-	cmd.Flags().IntVar(&limit, "limit", 0, "at most `N` entries (default: all; with --json 1000, and next_cursor for the next page)")
-	cmd.Flags().StringVar(&cursor, "cursor", "", "begin after an earlier page (`TEXT`: its next_cursor)")
+	cmd.Flags().Uint64Var(&o.After, "after", 0, "only entries after position `N`")
+	cmd.Flags().Uint64Var(&o.Before, "before", 0, "only entries before position `N`")
+	cmd.Flags().BoolVar(&o.Newest, "newest", false, "the newest entries first")
+	cmd.Flags().StringSliceVar(&o.Kinds, "kind", nil, "only entries of the kind `WHAT`, such as edit or finish")
+	cmd.Flags().StringSliceVar(&o.Steps, "step", nil, "only entries of `STEP`")
+	cmd.Flags().IntVar(&o.Limit, "limit", 0, "at most `N` entries (default: all; with --json 1000, and next_cursor for the next page)")
+	cmd.Flags().StringVar(&o.Cursor, "cursor", "", "begin after an earlier page (`TEXT`: its next_cursor)")
 	return remote.Command(cmd, func(ctx context.Context, r *remote.Conn, args []string) error {
 		t := &screen.Table{Columns: []screen.Column{{Title: "POSITION", Right: true}, {Title: "TIME"}, {Title: "KIND"}, {Title: "STEP"}, {Title: "WHAT", Elastic: true}}}
+		limit := o.Limit
 		for rest := limit; ; {
-			page, err := r.Journal(ctx, args[0], cursor, min(rest, host.MaxTimeline))
+			o.Limit = min(rest, host.MaxTimeline)
+			page, err := r.Journal(ctx, args[0], o)
 			switch {
 			case host.CodeOf(err) == host.CodeNotFound:
 				return r.UnknownRun(err, args[0])
@@ -49,13 +57,13 @@ that a fork may begin there (weft fork ID --at N).`,
 			for i := range page.Entries {
 				addEntry(t, &page.Entries[i])
 			}
-			cursor, rest = string(page.NextCursor), rest-len(page.Entries)
-			if cursor == "" || limit > 0 && rest <= 0 {
+			o.Cursor, rest = string(page.NextCursor), rest-len(page.Entries)
+			if o.Cursor == "" || limit > 0 && rest <= 0 {
 				break
 			}
 		}
-		if cursor != "" {
-			r.Note("more follows: --cursor %s", cursor)
+		if o.Cursor != "" {
+			r.Note("more follows: --cursor %s", o.Cursor)
 		}
 		return r.Print(t.Render(r.Screen))
 	})

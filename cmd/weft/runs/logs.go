@@ -205,7 +205,7 @@ type logReader struct {
 // read passes on the messages that it has not passed on yet, up to the journal's end.
 func (l *logReader) read(ctx context.Context, r *remote.Conn, show func([]logLine) error) error {
 	for {
-		page, err := r.Journal(ctx, l.run.RunID, l.cursor, logPage)
+		page, err := r.Journal(ctx, l.run.RunID, client.JournalOptions{Cursor: l.cursor, Limit: logPage})
 		if err != nil {
 			return err
 		}

@@ -120,7 +120,7 @@ func serveCluster(ctx context.Context, o serveOptions, cfg wire.Config, api http
 	}
 	debug.start(cfg.Log)
 	defer func() { err = errors.Join(err, debug.stop(context.WithoutCancel(ctx))) }()
-	store, err := postgres.Open(ctx, cfg.StoreURL, postgres.Options{Shared: true, Wait: clusterWait})
+	store, err := postgres.Open(ctx, cfg.StoreURL, postgres.Options{Shared: true, Wait: clusterWait, Replica: cfg.StoreReplica, Log: cfg.Log})
 	if err != nil {
 		return err
 	}

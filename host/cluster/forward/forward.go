@@ -3,7 +3,7 @@
 //
 // A request goes to the owner whole, once, over HTTP/2 with mutual TLS. The owner never
 // forwards it again: it answers, or says that it is not the owner and has done nothing.
-// When the owner goes while a request is under way, its outcome may be unknown. A request is
+// When the owner goes during a request, the outcome may be unknown. A request is
 // then repeated only if a repetition has the effect of one request.
 //
 // The package does not know how a request is answered, or how nodes agree on the owner.

@@ -295,6 +295,10 @@ func pathParams(path string) []parameter {
 	for _, m := range pathParam.FindAllStringSubmatch(path, -1) {
 		name := m[1]
 		first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+		if name == "seq" {
+			list = append(list, parameter{name: name, schema: aPosition, text: "The position of the entry."})
+			continue
+		}
 		list = append(list, parameter{name: name, schema: schema{"type": "string", "minLength": 1}, text: pathTexts[first]})
 	}
 	return list

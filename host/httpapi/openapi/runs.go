@@ -39,6 +39,21 @@ var onceHeader = parameter{
 }
 
 // cursorQuery and limitQuery are the parameters of a listing.
+// anEdge is a position or 0, which is no limit.
+var anEdge = schema{"type": "integer", "format": "int64", "minimum": 0}
+
+// journalQuery are the parameters of a run's timeline.
+var journalQuery = []parameter{
+	limitQuery(host.MaxTimeline, host.MaxTimeline), cursorQuery,
+	{name: "after", schema: anEdge, text: "Only entries after this seq."},
+	{name: "before", schema: anEdge, text: "Only entries before this seq."},
+	{name: "order", schema: schema{"type": "string", "enum": []string{"asc", "desc"}, "default": "asc"}, text: "asc: the oldest entry first; desc: the newest first."},
+	{name: "kind", schema: aText, many: true, text: "Only entries of this kind, such as edit or finish."},
+	{name: "step", schema: aText, many: true, text: "Only entries of this step."},
+	{name: "cut", schema: schema{"type": "integer", "minimum": 16, "maximum": 1 << 20},
+		text: `Values of more bytes become {"cut": true, "bytes": N, "head": "..."}: the length of the value's JSON text, and its first bytes. GET /runs/{id}/journal/{seq} has them whole.`},
+}
+
 var cursorQuery = parameter{name: "cursor", schema: aText, text: "next_cursor of the page before, of a listing with the same filters."}
 
 func limitQuery(most, def int) parameter {
@@ -91,6 +106,11 @@ var workflowOperations = map[string]operation{
 	"GET /workflows/:name/representation": {
 		group: "Workflows", id: "workflowGraph", summary: "A drawing of the workflow",
 		answers: []answer{ok("Graph", "Nodes and edges.")},
+	},
+	"GET /workflows/:name/graph": {
+		group: "Workflows", id: "workflowDiagram", summary: "The steps of a workflow, and what leads from one to another",
+		query:   []parameter{{name: "version", schema: schema{"type": "string", "pattern": "^([0-9a-fA-F]{64})?$"}, text: "The digest of a version. Default: the newest."}},
+		answers: []answer{ok("Diagram", "Nodes and edges.")},
 	},
 	"POST /workflows/:name/migrate": {
 		group: "Workflows", id: "migrateWorkflow", summary: "Move runs to the newest version",
@@ -181,9 +201,19 @@ var runOperations = map[string]operation{
 		answers: []answer{ok("BareRecord", "The run is completed."), {status: 202, text: "The run has not ended.", body: both(ref("BareRecord"))}, ended("BareRecord")},
 	},
 	"GET /handlers/:id/journal": {
-		group: "Runs", id: "handlerJournal", summary: "The timeline of a run",
-		query: []parameter{limitQuery(host.MaxTimeline, host.MaxTimeline), cursorQuery}, fails: []int{410},
-		answers: []answer{ok("Journal", "A part of it, the oldest entry first.")},
+		group: "Runs", id: "handlerJournal", summary: "The timeline of a run", text: "The same as GET /runs/{id}/journal.",
+		query: journalQuery, fails: []int{410},
+		answers: []answer{ok("Journal", "A part of it.")},
+	},
+	"GET /runs/:id/journal": {
+		group: "Runs", id: "runJournal", summary: "The timeline of a run",
+		text:  "To follow a run, give the seq of the last entry that the client has as after.",
+		query: journalQuery, fails: []int{410},
+		answers: []answer{ok("Journal", "A part of it.")},
+	},
+	"GET /runs/:id/journal/:seq": {
+		group: "Runs", id: "runEntry", summary: "An entry of a journal", text: "With its values whole.",
+		fails: []int{410}, answers: []answer{ok("Entry", "The entry.")},
 	},
 	"GET /runs/:id/state": {
 		group: "Runs", id: "runState", summary: "The state just after an entry of a journal",

@@ -3,6 +3,9 @@ package history
 import (
 	"cmp"
 	"context"
+	"math"
+	"slices"
+	"strings"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
@@ -14,35 +17,72 @@ import (
 const timelineBytes = 8 << 20
 
 // Timeline reads what happened in a run; see [host.Runs].
-func (r *Reader) Timeline(ctx context.Context, tenant, id string, after uint64, limit int) (host.Timeline, error) {
-	run, err := r.Get(ctx, tenant, id)
+func (r *Reader) Timeline(ctx context.Context, q host.TimelineQuery) (host.Timeline, error) {
+	run, err := r.Get(ctx, q.Tenant, q.ID)
 	if err != nil {
 		return host.Timeline{}, err
 	}
-	t := &teller{run: run.RunID, after: after, limit: min(max(limit, 1), host.MaxTimeline), began: map[uint64]attemptBegun{}}
-	key := host.SessionKey{Tenant: tenant, Session: run.SessionID}
-	p := r.Past(key)
+	q.Limit = min(max(q.Limit, 1), host.MaxTimeline)
+	if q.Before == 0 || q.Before > math.MaxInt64 {
+		q.Before = math.MaxInt64
+	}
+	key := host.SessionKey{Tenant: q.Tenant, Session: run.SessionID}
+	if q.Newest {
+		return r.newest(ctx, key, run.RunID, q)
+	}
+	t, p := newTeller(run.RunID, q), r.Past(key)
 	// The walk begins where the position can be folded from, and the teller passes over what
 	// precedes the page.
-	err = p.Walk(ctx, max(after, 1), t)
+	err = p.Walk(ctx, max(q.After, 1), t)
 	switch {
 	case err != nil:
 		return host.Timeline{}, err
 	// Entries between the page before and this one have been deleted: a page that begins later
 	// would hide the gap.
-	case p.First > after+1 && (after != 0 || len(t.out.Entries) == 0):
+	case p.First > q.After+1 && (q.After != 0 || len(t.out.Entries) == 0):
 		return host.Timeline{}, CutAway(p.First)
 	}
 	return t.out, nil
 }
 
+// newest reads the last entries of a query, newest first. It folds the journal from one
+// snapshot to the next, the last part first.
+func (r *Reader) newest(ctx context.Context, key host.SessionKey, runID string, q host.TimelineQuery) (host.Timeline, error) {
+	var out host.Timeline
+	bytes := 0
+	for q.Before > q.After+1 {
+		t, p := newTeller(runID, q), r.Past(key)
+		t.limit, t.bytes = q.Limit-len(out.Entries), bytes
+		if err := p.Walk(ctx, q.Before-1, t); err != nil {
+			return host.Timeline{}, err
+		}
+		slices.Reverse(t.out.Entries)
+		out.Entries, bytes = append(out.Entries, t.out.Entries...), t.bytes
+		begun := p.First <= 1 || p.First >= q.Before // there are no entries before
+		switch {
+		case len(out.Entries) > 0 && (t.dropped || len(out.Entries) == q.Limit && !begun && p.First > q.After+1):
+			out.Next = out.Entries[len(out.Entries)-1].Seq
+			return out, nil
+		case begun:
+			return out, nil
+		}
+		q.Before = p.First
+	}
+	return out, nil
+}
+
+func newTeller(runID string, q host.TimelineQuery) *teller {
+	return &teller{run: runID, q: q, limit: q.Limit, began: map[uint64]attemptBegun{}}
+}
+
 // teller writes down the entries of one run.
 type teller struct {
-	run   string
-	after uint64
-	limit int
-	out   host.Timeline
-	bytes int
+	run     string
+	q       host.TimelineQuery
+	limit   int
+	out     host.Timeline // oldest first
+	bytes   int
+	dropped bool // the query wants the newest entries, and older ones were dropped
 
 	began map[uint64]attemptBegun // attempts that hold a worker, or wait in mid-attempt
 	// Of the entry that is being folded.
@@ -68,7 +108,7 @@ func (t *teller) See(p *Past, e *engine.Entry) bool {
 	t.asked, _ = p.Engine.OutCall(e.Invocation)
 	t.timer = p.Engine.TimerKind(e.Timer)
 	t.begun = p.Engine.Begun(t.run)
-	return !t.over && t.out.Next == 0
+	return !t.over && t.out.Next == 0 && e.Seq < t.q.Before
 }
 
 // Seen implements Onlooker.
@@ -76,23 +116,83 @@ func (t *teller) Seen(p *Past, e *engine.Entry, cmds []engine.Command) error {
 	out := host.TimelineEntry{Seq: e.Seq, At: e.At, RunID: t.run, Kind: e.Kind.String()}
 	// Entries before the page count, too: an attempt on the page may have begun there.
 	t.follow(p, e, cmds, &out)
-	if !t.concerns(p, e, &out) || e.Seq <= t.after {
+	if !t.concerns(p, e, &out) || e.Seq <= t.q.After {
+		return nil
+	}
+	own := e.RunID == t.run || e.Kind == engine.EntryPatch
+	if !selects(t.q.Kinds, out.Kind) || len(t.q.Steps) > 0 && (!own || !selects(t.q.Steps, t.view.Step)) {
 		return nil
 	}
 	// The entry belongs to the next page. A page has at least one entry, whatever its size.
-	if n := len(t.out.Entries); n == t.limit || t.bytes > timelineBytes {
+	if n := len(t.out.Entries); !t.q.Newest && (n == t.limit || t.bytes > timelineBytes) {
 		t.out.Next = t.out.Entries[n-1].Seq
 		return nil
 	}
 	out.Forkable = p.Engine.Begun(t.run) && p.Ledger.Restful()
 	// Of an entry of another run only the effect on this run is shown.
-	if e.RunID == t.run || e.Kind == engine.EntryPatch {
+	if own {
 		if err := t.describe(p, e, &out); err != nil {
 			return err
 		}
 	}
-	t.bytes += 256 + sizeOfTimeline(&out)
+	if err := t.shorten(&out); err != nil {
+		return err
+	}
+	t.bytes += sizeOfTimeline(&out)
 	t.out.Entries = append(t.out.Entries, out)
+	t.drop()
+	return nil
+}
+
+// drop removes the oldest entries that exceed the page, if the query wants the newest.
+func (t *teller) drop() {
+	if !t.q.Newest {
+		return
+	}
+	for len(t.out.Entries) > t.limit || t.bytes > timelineBytes && len(t.out.Entries) > 1 {
+		t.bytes -= sizeOfTimeline(&t.out.Entries[0])
+		t.out.Entries[0] = host.TimelineEntry{} // its values need not stay in memory
+		t.out.Entries, t.dropped = t.out.Entries[1:], true
+	}
+}
+
+// selects reports whether a filter of a query selects a value.
+func selects(filter []string, value string) bool {
+	return len(filter) == 0 || slices.Contains(filter, value)
+}
+
+// shorten cuts the values of an entry that are longer than the query asks for.
+func (t *teller) shorten(out *host.TimelineEntry) error {
+	if t.q.Cut == 0 {
+		return nil
+	}
+	var values []*abi.Raw
+	for i := range out.Events {
+		values = append(values, &out.Events[i].Body)
+	}
+	for i := range out.Edits {
+		values = append(values, &out.Edits[i].Old, &out.Edits[i].New)
+	}
+	for i := range out.Logs {
+		values = append(values, &out.Logs[i].Attrs)
+	}
+	if c := out.Called; c != nil {
+		values = append(values, &c.Payload, &c.Answer)
+	}
+	for _, v := range values {
+		if len(*v) <= t.q.Cut {
+			continue
+		}
+		limits := abi.Limits{MaxBytes: len(*v), MaxDepth: abi.MaxValueDepth, MaxElements: 2 * len(*v), MaxText: len(*v)}
+		text, err := limits.AppendJSON(nil, *v)
+		if err != nil {
+			return err
+		}
+		head := strings.ToValidUTF8(string(text[:min(t.q.Cut, len(text))]), "")
+		if *v, err = abi.Marshal(map[string]any{"cut": true, "bytes": len(text), "head": head}); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -253,7 +353,7 @@ func (t *teller) edits(e *engine.Entry, out *host.TimelineEntry) error {
 
 // sizeOfTimeline is about how many bytes of values an entry has.
 func sizeOfTimeline(out *host.TimelineEntry) int {
-	n := 0
+	n := 256
 	if c := out.Called; c != nil {
 		n += len(c.Payload) + len(c.Answer)
 	}

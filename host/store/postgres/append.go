@@ -18,7 +18,7 @@ func (s *Store) Append(ctx context.Context, b host.Batch) error {
 	if err := s.lock(ctx); errors.Is(err, errClosed) {
 		return err
 	} else if err != nil {
-		return notCommitted(err)
+		return record.NotCommitted(err)
 	}
 	defer s.unlock()
 	begun := time.Now()
@@ -44,11 +44,11 @@ func (s *Store) Append(ctx context.Context, b host.Batch) error {
 // appendBatch writes a batch of the appender's epoch.
 func (s *Store) appendBatch(ctx context.Context, b *host.Batch) error {
 	p, journalBytes, err := s.collect(ctx, b)
-	if refused := (*refusal)(nil); errors.As(err, &refused) {
+	if refused := (*record.Refusal)(nil); errors.As(err, &refused) {
 		return s.refused(ctx, err)
 	} else if err != nil {
 		_ = s.appender.drop()
-		return notCommitted(err)
+		return record.NotCommitted(err)
 	}
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -81,7 +81,7 @@ func (s *Store) refused(ctx context.Context, err error) error {
 func (s *Store) collect(ctx context.Context, b *host.Batch) (_ *pipeline, journalBytes uint64, err error) {
 	for i := range b.Sessions {
 		if err := b.Sessions[i].Validate(); err != nil {
-			return nil, 0, refuse("%v", err)
+			return nil, 0, record.Refuse("%v", err)
 		}
 		journalBytes += uint64(len(b.Sessions[i].Data))
 	}

@@ -22,22 +22,8 @@ const (
 	codeFenced    = "WF001" // the epoch is closed, or the batch has another number
 	codePartition = "WF002" // a partition is another epoch's
 	codeRefused   = "WF004" // a row is not as the batch says
+	codeReplica   = "WF005" // commits would not wait for a replica
 )
-
-// refusal is the error for a batch that contradicts itself or the stored data. Nothing of
-// the batch was written, and a repetition would be refused too.
-type refusal struct{ reason string }
-
-func (e *refusal) Error() string { return "batch refused: " + e.reason }
-
-func refuse(format string, args ...any) error {
-	return &refusal{reason: fmt.Sprintf(format, args...)}
-}
-
-// notCommitted marks an error of a transaction that was certainly not written.
-func notCommitted(err error) error {
-	return fmt.Errorf("%w: %w", host.ErrNotCommitted, err)
-}
 
 // codeOf returns the SQLSTATE that the server answered, or "".
 func codeOf(err error) string {

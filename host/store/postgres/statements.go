@@ -1,6 +1,9 @@
 package postgres
 
-import "github.com/weftrun/weft/host"
+import (
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/store/record"
+)
 
 // counted is a statement that must write as many rows as $1 says. of returns its rows.
 func counted(of string) string {
@@ -230,7 +233,7 @@ func addSpent(p *pipeline, b *host.Batch) error {
 	for i := range b.Spent {
 		m := &b.Spent[i]
 		if m.Tenant == "" || m.Month <= 0 {
-			return refuse("spent by tenant %q in month %d", m.Tenant, m.Month)
+			return record.Refuse("spent by tenant %q in month %d", m.Tenant, m.Month)
 		}
 		tenants, months = append(tenants, text(m.Tenant)), append(months, int64(m.Month))
 		runs, fuel, logs = append(runs, int64(m.Runs)), append(fuel, int64(m.Fuel)), append(logs, int64(m.LogBytes))
@@ -253,7 +256,7 @@ func (s *Store) addKV(p *pipeline, list []host.KVWrite) error {
 	for i := range list {
 		w := &list[i]
 		if w.Space.Tenant == "" || w.Space.Resource == "" || w.Item.Key == "" || w.Item.Version == 0 || w.Totals.Keys < 0 || w.Totals.Bytes < 0 {
-			return refuse("a write of the key %q to the resource %q of tenant %q, of version %d", w.Item.Key, w.Space.Resource, w.Space.Tenant, w.Item.Version)
+			return record.Refuse("a write of the key %q to the resource %q of tenant %q, of version %d", w.Item.Key, w.Space.Resource, w.Space.Tenant, w.Item.Version)
 		}
 		at, some := spaces[w.Space]
 		if !some {

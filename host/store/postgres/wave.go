@@ -176,7 +176,7 @@ func (w *wave) addRuns(sid int64, p *host.SessionBatch) error {
 	for _, id := range p.Started {
 		r := findRun(p.Runs, id)
 		if r == nil {
-			return refuse("started run %q is not among the runs", id)
+			return record.Refuse("started run %q is not among the runs", id)
 		}
 		first := firstEvent(p, r)
 		if i := slices.Index(w.handlers.handler[begin:], text(r.HandlerID)); i >= 0 {
@@ -223,7 +223,7 @@ func firstEvent(p *host.SessionBatch, r *host.Run) int64 {
 func (c *runColumns) add(id, sid int64, r *host.Run) error {
 	result, waiting, err := record.EncodeParts(r)
 	if err != nil {
-		return refuse("run %s: %v", r.RunID, err)
+		return record.Refuse("run %s: %v", r.RunID, err)
 	}
 	var code *string
 	var message []byte
@@ -258,11 +258,11 @@ func (w *wave) addStream(sid int64, p *host.SessionBatch) error {
 			n := record.RowLength(events)
 			data, err := record.Encode(events[:n])
 			if err != nil {
-				return refuse("events of handler %s: %v", row.HandlerID, err)
+				return record.Refuse("events of handler %s: %v", row.HandlerID, err)
 			}
 			first, last := int64(events[0].Seq), int64(events[n-1].Seq)
 			if end, some := ends[row.HandlerID]; some && first <= end {
-				return refuse("the stream of handler %s has such events already", row.HandlerID)
+				return record.Refuse("the stream of handler %s has such events already", row.HandlerID)
 			}
 			ends[row.HandlerID] = last
 			c.sid, c.first, c.last = append(c.sid, sid), append(c.first, first), append(c.last, last)

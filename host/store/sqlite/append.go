@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/store/record"
 )
 
 // statements are the prepared statements of the writing connection.
@@ -188,7 +189,7 @@ func prepareStatements(ctx context.Context, conn *sql.Conn) (*statements, error)
 // returns [host.ErrNotCommitted]. Later the end of ctx has no effect.
 func (s *Store) Append(ctx context.Context, b host.Batch) error {
 	if err := ctx.Err(); err != nil {
-		return notCommitted(err)
+		return record.NotCommitted(err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -248,7 +249,7 @@ func (s *Store) checkEpoch(ctx context.Context, epoch uint64) error {
 
 func (s *Store) appendSession(ctx context.Context, p *host.SessionBatch) error {
 	if err := p.Validate(); err != nil {
-		return refuse("%v", err)
+		return record.Refuse("%v", err)
 	}
 	sid, err := s.putSession(ctx, p)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -292,7 +293,7 @@ func (s *Store) putSession(ctx context.Context, p *host.SessionBatch) (sid int64
 		err = s.stmts.updateSession.QueryRowContext(ctx, p.Key.Tenant, p.Key.Session, int64(p.Last),
 			wakeColumn(p.WakeAt), startsPrivate(p), int64(p.First-1), p.At, len(p.Data), p.StateBytes).Scan(&sid)
 		if errors.Is(err, sql.ErrNoRows) {
-			err = refuse("session %q does not end before position %d", p.Key.Session, p.First)
+			err = record.Refuse("session %q does not end before position %d", p.Key.Session, p.First)
 		}
 	}
 	if err != nil {
@@ -318,7 +319,7 @@ func (s *Store) makeSession(ctx context.Context, p *host.SessionBatch) (sid int6
 	if n, err := res.RowsAffected(); err != nil {
 		return 0, err
 	} else if n == 0 {
-		return 0, refuse("session %q has a position 1 already", p.Key.Session)
+		return 0, record.Refuse("session %q has a position 1 already", p.Key.Session)
 	}
 	return res.LastInsertId()
 }
@@ -361,7 +362,7 @@ func (s *Store) putRuns(ctx context.Context, sid int64, p *host.SessionBatch) (m
 	for _, id := range p.Started {
 		r := findRun(p.Runs, id)
 		if r == nil {
-			return made, refuse("started run %q is not among the runs", id)
+			return made, record.Refuse("started run %q is not among the runs", id)
 		}
 		hid, isNew, err := s.startRun(ctx, sid, p, r)
 		if err != nil {
@@ -415,7 +416,7 @@ func (s *Store) putHandler(ctx context.Context, sid int64, r *host.Run, firstSeq
 	}
 	err = s.stmts.reuseHandler.QueryRowContext(ctx, r.Tenant, r.HandlerID, sid, firstSeq).Scan(&hid)
 	if errors.Is(err, sql.ErrNoRows) {
-		return 0, false, refuse("handler %q belongs to another session than %q", r.HandlerID, r.SessionID)
+		return 0, false, record.Refuse("handler %q belongs to another session than %q", r.HandlerID, r.SessionID)
 	}
 	if err != nil {
 		return 0, false, err
@@ -446,7 +447,7 @@ func (s *Store) changeRun(ctx context.Context, r *host.Run) error {
 		string(r.Status), r.Updated, r.Completed, r.Paused, blockedCode, blockedMessage,
 		int64(r.Steps), int64(r.Fuel), r.Error, r.ErrorCode, result, waiting, r.Version, string(r.Phase())).Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
-		return refuse("the run does not exist: %s", r.RunID)
+		return record.Refuse("the run does not exist: %s", r.RunID)
 	}
 	s.remember(r, id)
 	return err
@@ -474,7 +475,7 @@ func (s *Store) insertOne(ctx context.Context, stmt *sql.Stmt, reason string, ar
 	}
 	n, err := res.RowsAffected()
 	if err == nil && n != 1 {
-		return 0, refuse("%s", reason)
+		return 0, record.Refuse("%s", reason)
 	}
 	if err != nil {
 		return 0, err

@@ -18,7 +18,7 @@ func blockedColumns(r *host.Run) (code, message sql.NullString) {
 // encodeParts encodes a run's result and what the run waits for, each if there is any.
 func encodeParts(r *host.Run) (result, waiting []byte, err error) {
 	if result, waiting, err = record.EncodeParts(r); err != nil {
-		err = refuse("%v", err)
+		err = record.Refuse("%v", err)
 	}
 	return result, waiting, err
 }
@@ -27,7 +27,7 @@ func encodeParts(r *host.Run) (result, waiting []byte, err error) {
 func encode(v any) ([]byte, error) {
 	data, err := record.Encode(v)
 	if err != nil {
-		return nil, refuse("%v", err)
+		return nil, record.Refuse("%v", err)
 	}
 	return data, nil
 }

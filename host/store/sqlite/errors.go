@@ -9,22 +9,8 @@ import (
 	code "modernc.org/sqlite/lib"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/store/record"
 )
-
-// refusal is the error for a batch that contradicts itself or the stored data. Nothing of
-// the batch was written, and a repetition would be refused too.
-type refusal struct{ reason string }
-
-func (e *refusal) Error() string { return "batch refused: " + e.reason }
-
-func refuse(format string, args ...any) error {
-	return &refusal{reason: fmt.Sprintf(format, args...)}
-}
-
-// notCommitted marks an error of a transaction that was certainly not written.
-func notCommitted(err error) error {
-	return fmt.Errorf("%w: %w", host.ErrNotCommitted, err)
-}
 
 // surelyNotWritten reports whether a COMMIT that failed with err left nothing behind.
 // SQLITE_BUSY comes before anything is written, and a log without room lacks the record
@@ -41,16 +27,16 @@ func surelyNotWritten(err error) bool {
 // appendError classifies an error of a statement of an append. The transaction is rolled
 // back afterwards.
 func appendError(err error) error {
-	var refused *refusal
+	var refused *record.Refusal
 	switch {
 	case err == nil, errors.As(err, &refused), errors.Is(err, host.ErrFenced):
 		return err
 	case primaryCode(err) == code.SQLITE_CONSTRAINT:
-		return refuse("%v", err)
+		return record.Refuse("%v", err)
 	case primaryCode(err) == code.SQLITE_TOOBIG:
-		return refuse("a row is longer than SQLite allows: %v", err)
+		return record.Refuse("a row is longer than SQLite allows: %v", err)
 	}
-	return notCommitted(err)
+	return record.NotCommitted(err)
 }
 
 // notFound turns the absence of a row into [host.ErrNotFound]. what names the missing

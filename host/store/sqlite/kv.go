@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/store/record"
 )
 
 // schema14: the data of resources of kind kv, by tenant and definition. last is the
@@ -47,7 +48,7 @@ func (s *Store) putKV(ctx context.Context, list []host.KVWrite) error {
 	for i := range list {
 		w := &list[i]
 		if w.Space.Tenant == "" || w.Space.Resource == "" || w.Item.Key == "" || w.Item.Version == 0 || w.Totals.Keys < 0 || w.Totals.Bytes < 0 {
-			return refuse("a write of the key %q to the resource %q of tenant %q, of version %d", w.Item.Key, w.Space.Resource, w.Space.Tenant, w.Item.Version)
+			return record.Refuse("a write of the key %q to the resource %q of tenant %q, of version %d", w.Item.Key, w.Space.Resource, w.Space.Tenant, w.Item.Version)
 		}
 		var id int64
 		err := s.stmts.putSpace.QueryRowContext(ctx, w.Space.Tenant, w.Space.Resource, w.Space.Made,

@@ -7,6 +7,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/limit"
+	"github.com/weftrun/weft/host/store/record"
 	"github.com/weftrun/weft/host/usage"
 )
 
@@ -40,7 +41,7 @@ func (s *Store) putSpent(ctx context.Context, list []usage.MonthSpent) error {
 	for i := range list {
 		m := &list[i]
 		if m.Tenant == "" || m.Month <= 0 {
-			return refuse("spent by tenant %q in month %d", m.Tenant, m.Month)
+			return record.Refuse("spent by tenant %q in month %d", m.Tenant, m.Month)
 		}
 		_, err := s.stmts.putSpent.ExecContext(ctx, m.Tenant, int64(m.Month), int64(m.Runs), int64(m.Fuel), int64(m.LogBytes))
 		if err != nil {

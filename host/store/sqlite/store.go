@@ -52,6 +52,7 @@ import (
 	_ "modernc.org/sqlite" // registers the driver
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/store/record"
 	"github.com/weftrun/weft/host/store/sqlite/datadir"
 	"github.com/weftrun/weft/host/store/sqlite/wal"
 )
@@ -331,7 +332,7 @@ func (s *Store) update(ctx context.Context, fn func(ctx context.Context) error) 
 func (s *Store) transact(ctx context.Context, fn func(ctx context.Context) error) error {
 	ctx = context.WithoutCancel(ctx)
 	if _, err := s.stmts.begin.ExecContext(ctx); err != nil {
-		return notCommitted(err)
+		return record.NotCommitted(err)
 	}
 	if err := fn(ctx); err != nil {
 		if rollbackErr := s.rollback(ctx); rollbackErr != nil {
@@ -345,7 +346,7 @@ func (s *Store) transact(ctx context.Context, fn func(ctx context.Context) error
 		if rollbackErr := s.rollback(ctx); rollbackErr != nil {
 			return s.breakDown(errors.Join(err, rollbackErr))
 		}
-		return notCommitted(err)
+		return record.NotCommitted(err)
 	}
 	if _, err = s.stmts.commit.ExecContext(ctx); err == nil {
 		if err = s.committed(uint64(position)); err != nil {
@@ -360,7 +361,7 @@ func (s *Store) transact(ctx context.Context, fn func(ctx context.Context) error
 	if rollbackErr := s.rollback(ctx); rollbackErr != nil {
 		return s.breakDown(errors.Join(err, rollbackErr))
 	}
-	return notCommitted(err)
+	return record.NotCommitted(err)
 }
 
 // rollback ends the open transaction. After some errors SQLite has ended it already and

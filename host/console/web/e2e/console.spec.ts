@@ -90,6 +90,47 @@ test('the state at every entry of every workflow here is the state that the API 
   }
 })
 
+test('a long journal is read in pages, each once, and a link opens one of its entries', async ({ page, axe, request }) => {
+  const id = `long-${scheme()}`
+  expect((await request.post('/workflows/approval/run-nowait', { data: { handler_id: id, start_event: { item: 'desk' } } })).ok()).toBe(true)
+  await expect.poll(async () => JSON.stringify((await (await request.get(`/handlers/${id}`)).json()).waiting_for ?? '')).toContain('manager')
+  for (let i = 0; i < 520; i += 20) await Promise.all(Array.from({ length: 20 }, (_, n) => request.patch(`/sessions/${id}/state`, { data: { [`note${n}`]: 'x'.repeat(n ? 3 : 3000) + i } })))
+  const newest = async () => (await (await request.get(`/runs/${id}/journal?order=desc&limit=1`)).json()).entries[0].seq as number
+  const last = await newest()
+  expect(last).toBeGreaterThan(510)
+  const reads: URL[] = []
+  page.on('request', (r) => { const u = new URL(r.url()); if (u.pathname.endsWith('/journal')) reads.push(u) })
+  await page.goto(`/console/runs/${id}`)
+  const at = page.locator('[data-at]')
+  await expect(at).toHaveText('500 of 500')
+  // An entry that comes is read alone.
+  await request.patch(`/sessions/${id}/state`, { data: { note: 'later' } })
+  await expect(at).toHaveText('501 of 501')
+  expect(reads[0]!.search).toContain('order=desc')
+  for (const u of reads.slice(1)) expect([last, last + 1].map(String)).toContain(u.searchParams.get('after'))
+  const quiet = reads.length
+  await page.waitForRequest((r) => r.url().includes(`after=${last + 1}`))
+  expect(reads.length - quiet).toBeLessThanOrEqual(2) // the page waits between its reads
+  await page.getByRole('button', { name: 'First entry' }).click()
+  await expect(at).toHaveText('1 of 501')
+  const seq = Number(await at.getAttribute('data-at'))
+  await page.keyboard.press('[')
+  await expect(at).toHaveAttribute('data-at', String(seq - 1))
+  await expect(page.locator('[data-state-at]')).toHaveAttribute('data-state-at', String(seq - 1))
+  expect(JSON.parse(await page.locator('[data-state-at]').innerText())).toEqual(await (await request.get(`/runs/${id}/state?at=${seq - 1}`)).json())
+  // The address has the entry.
+  await expect(page).toHaveURL(new RegExp(`at=${seq - 1}$`))
+  await page.goto(`/console/runs/${id}?at=3`)
+  await expect(at).toHaveAttribute('data-at', '3')
+  // A long value is cut, until the whole is asked for.
+  const long = ((await (await request.get(`/runs/${id}/journal?kind=patch&cut=64`)).json()).entries as { seq: number; edits: { new: unknown }[] }[]).find((e) => e.edits.some((x) => (x.new as { cut?: boolean }).cut))!
+  await page.goto(`/console/runs/${id}?at=${long.seq}`)
+  await expect(page.locator('ins')).toContainText('bytes)')
+  await axe()
+  await page.getByRole('button', { name: `Show the whole values of entry ${long.seq}` }).click()
+  await expect(page.locator('ins')).toContainText('x'.repeat(3000))
+})
+
 test('a plugin is uploaded, and a broken one is refused with its problems', async ({ page, axe, allowed }) => {
   allowed.push(/status of 422/, /status of 400/, /status of 409/) // the refusal is in the browser's log
   await page.goto('/console/plugins')

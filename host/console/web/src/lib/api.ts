@@ -27,6 +27,12 @@ export const exact = {
   text: (value: unknown): string => JSON.stringify(value),
 }
 
+// A long value in a page of a journal is cut.
+type Cut = { cut: true; bytes: number; head: string }
+const isCut = (v: unknown): v is Cut => typeof v === 'object' && v !== null && (v as Cut).cut === true && typeof (v as Cut).head === 'string' && typeof (v as Cut).bytes === 'number'
+export const brief = (v: unknown): string => (isCut(v) ? `${v.head}… (${v.bytes} bytes)` : exact.text(v))
+export const shortened = (e: Entry): boolean => [...(e.events ?? []).map((x) => x.value), ...(e.edits ?? []).flatMap((x) => [x.old, x.new])].some(isCut)
+
 export type Fault = { code?: string; message: string }
 export type Plugin = { name: string; workflow: string; version: number; sha256: string; size: number; created_at: string; runs: number }
 export type Uploaded = Plugin & { manifest: { steps?: { name: string; accepts?: string[]; emits?: string[] }[] }; imports: string[]; changes?: Change[]; unchanged?: boolean }
@@ -110,11 +116,17 @@ export const api = {
     if (!res.ok) throw await problem(res)
     return (await res.json()) as Uploaded
   },
-  async journal(handler: string, cursor: string | null, signal: AbortSignal) {
-    const res = await send('GET', `/handlers/${id(handler)}/journal?limit=500${cursor ? `&cursor=${id(cursor)}` : ''}`, { signal })
+  // A page of a run's journal; select is of after, before and order. Long values are cut.
+  async journal(run: string, select: Record<string, string>, signal: AbortSignal) {
+    const res = await send('GET', `/runs/${id(run)}/journal?${new URLSearchParams({ limit: '500', cut: '1024', ...select })}`, { signal })
     if (!res.ok) throw await problem(res)
     // The positions and counts are small; values keep their numbers as they are written.
     return exact.parse<{ entries: Entry[]; next_cursor: string | null }>(await res.text())
+  },
+  async entry(run: string, seq: number): Promise<Entry> {
+    const res = await send('GET', `/runs/${id(run)}/journal/${seq}`)
+    if (!res.ok) throw await problem(res)
+    return exact.parse<Entry>(await res.text())
   },
   async state(session: string, signal?: AbortSignal): Promise<string> {
     const res = await send('GET', `/sessions/${id(session)}/state`, signal ? { signal } : {})
