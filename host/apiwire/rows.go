@@ -159,7 +159,7 @@ func (r *Row) RunRow() (out host.RunRow) {
 	}
 	if r.ForkedFrom != nil {
 		out.ForkedAt = r.ForkedFrom.At
-		out.Run.ForkedFrom = r.ForkedFrom.RunID
+		out.ForkedFrom = r.ForkedFrom.RunID
 	}
 	return out
 }

@@ -186,7 +186,7 @@ func readRowCursor(text string, q *host.RowQuery) error {
 // rowsHash identifies a query's filters. The limit does not count as a filter.
 func rowsHash(q *host.RowQuery) []byte {
 	h := sha256.New()
-	fmt.Fprintf(h, "rows %q %q %q %q %t %d %d %d %d", q.Phases, q.Workflows, termTexts(q.Search),
+	_, _ = fmt.Fprintf(h, "rows %q %q %q %q %t %d %d %d %d", q.Phases, q.Workflows, termTexts(q.Search),
 		[]string{q.Tenant, q.Version, q.Session, q.Handler, q.Parent, q.ForkedFrom, q.ID, q.ErrorCode},
 		q.Children, q.Since, q.Until, q.StartedAfter, q.StartedBefore)
 	return h.Sum(nil)[:cursorHash]
