@@ -119,8 +119,8 @@ func parseRows(tenant string, v url.Values) (q host.RowQuery, err error) {
 	return q, nil
 }
 
-// phasesOf returns the phases that the filters status, phase and blocked leave; none, if
-// there are no such filters.
+// phasesOf returns the phases that the filters status, phase and blocked leave; nil for
+// queries without these filters.
 func phasesOf(v url.Values) ([]host.Phase, error) {
 	statuses, phases, blocked := filterOf(v["status"]), filterOf(v["phase"]), isTrue(v, "blocked", false)
 	if len(statuses)+len(phases) == 0 && !blocked {
