@@ -398,8 +398,9 @@ func TestFork(t *testing.T) {
 	if _, _, err := c.Fork(t.Context(), "h", client.ForkOptions{At: 1, Edits: json.RawMessage(`[["set","n",1]]`)}); err != nil || len(f.forked.Edits) != 1 || f.forked.Answer != nil {
 		t.Errorf("edits: %+v, %v", f.forked, err)
 	}
-	f.err = &host.Error{Code: host.CodeConflict, Message: "no", Nearest: &host.Nearest{Before: 3, After: 9}}
-	if _, _, err := c.Fork(t.Context(), "h", client.ForkOptions{At: 5}); errorOf(t, err).Nearest == nil || *errorOf(t, err).Nearest != *f.err.(*host.Error).Nearest {
+	near := host.Nearest{Before: 3, After: 9}
+	f.err = &host.Error{Code: host.CodeConflict, Message: "no", Nearest: &near}
+	if _, _, err := c.Fork(t.Context(), "h", client.ForkOptions{At: 5}); errorOf(t, err).Nearest == nil || *errorOf(t, err).Nearest != near {
 		t.Errorf("error = %v", err)
 	}
 	f.err = nil
