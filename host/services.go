@@ -113,6 +113,9 @@ type Runs interface {
 	Get(ctx context.Context, tenant, id string) (Run, error)
 	// List lists handlers' latest runs. more says whether others follow.
 	List(ctx context.Context, q RunQuery) (runs []Run, more bool, err error)
+	// Rows lists runs, also those that are not the latest of their handlers. more says
+	// whether others follow in the direction of the query.
+	Rows(ctx context.Context, q RowQuery) (rows []RunRow, more bool, err error)
 	// SendOnce sends an event to a running run: to the named step, or to all steps that
 	// accept it. If once is not zero, the event counts once, and a repeated request is
 	// acknowledged in the same way, even after the run's end.
@@ -302,6 +305,79 @@ type GraphEdge struct {
 	Label string
 }
 
+// Diagram is all that a version of a workflow says of its steps, and of what leads from
+// one to another. What only the code of the steps decides, such as the resources that a
+// step calls, has nodes without edges.
+type Diagram struct {
+	Workflow    string
+	Digest      string // of the version
+	Description string
+	Flow        bool // the workflow is a flow, whose nodes are a tree
+	Nodes       []DiagramNode
+	Edges       []DiagramEdge
+}
+
+// DiagramNode is a part of a [Diagram].
+type DiagramNode struct {
+	ID          string // unique in the diagram
+	Kind        NodeKind
+	Label       string
+	Description string
+	// Plugin serves the step; "": none does, such as for a flow's own nodes.
+	Plugin string
+	// Step is the name that journals have for a step. It is "" for other nodes, and for the
+	// nodes of a flow that call no function.
+	Step string
+	// Declared is the step as its plugin's manifest declares it, and Config its
+	// configuration by the workflow's settings: maps, or nil.
+	Declared abi.Raw
+	Config   abi.Raw
+	// Parent is the flow's node that contains this node, and Form what a flow's node does,
+	// such as loop.
+	Parent, Form string
+	// EventKind is the kind of an event; "" for a plain event.
+	EventKind abi.EventKind
+	// Resource is the kind of a resource, and Optional says that plugins can do without it.
+	Resource string
+	Optional bool
+}
+
+// NodeKind is what a node of a [Diagram] stands for.
+type NodeKind string
+
+// The kinds of nodes.
+const (
+	NodeStep     NodeKind = "step"
+	NodeEvent    NodeKind = "event"
+	NodeOutside  NodeKind = "outside" // people and programs that answer
+	NodeEnding   NodeKind = "ending"  // the cancellation or the timeout of a run
+	NodeWorkflow NodeKind = "workflow"
+	NodeResource NodeKind = "resource"
+)
+
+// DiagramEdge leads from one node to another.
+type DiagramEdge struct {
+	Source, Target string
+	Kind           EdgeKind
+	// Label is that of a [GraphEdge].
+	Label string
+}
+
+// EdgeKind is what an edge of a [Diagram] stands for.
+type EdgeKind string
+
+// The kinds of edges.
+const (
+	EdgeAccepts EdgeKind = "accepts" // a step takes an event
+	EdgeEmits   EdgeKind = "emits"   // a step returns or sends an event
+	EdgeWaits   EdgeKind = "waits"   // a step waits for an event while it runs
+	EdgeAsks    EdgeKind = "asks"    // an event, or a step that waits, asks the outside
+	EdgeAnswers EdgeKind = "answers" // the outside sends an event
+	EdgeCatches EdgeKind = "catches" // a step takes over after a failure, from the step that failed
+	EdgeRuns    EdgeKind = "runs"    // a flow's node runs a workflow
+	EdgeLeads   EdgeKind = "leads"   // a flow's node follows another
+)
+
 // Composition describes the parts of a workflow.
 type Composition struct {
 	// Plugins names at most 32 plugins, whose steps have this order.
@@ -362,6 +438,9 @@ type Plugins interface {
 	Workflows(ctx context.Context, tenant string) ([]string, error)
 	// Workflow describes a workflow. The result is shared and must not be changed.
 	Workflow(ctx context.Context, tenant, name string) (WorkflowInfo, error)
+	// Diagram describes the steps of the version of a workflow that has the digest; "" is
+	// the newest version. CodeNotFound if the workflow has no such version.
+	Diagram(ctx context.Context, tenant, name, digest string) (Diagram, error)
 	// Compose composes a workflow of plugins, or sets the settings of a workflow. It
 	// replaces an earlier composition of the same name. changed is false if both are the
 	// same. New runs use the new version; active runs keep their version.

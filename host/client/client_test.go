@@ -234,6 +234,14 @@ func TestWorkflow(t *testing.T) {
 	if start, _, err := c.Schema(t.Context(), "w"); err != nil || string(start) != `{"type":"object","title":"Hello"}` {
 		t.Errorf("schema = %s, %v", start, err)
 	}
+	of := strings.Repeat("0f", 32)
+	want, _ := plugins{f}.Diagram(t.Context(), "", "w", of)
+	if d, err := c.Diagram(t.Context(), "w", of); err != nil || !reflect.DeepEqual(d, want) {
+		t.Errorf("diagram = %+v, want %+v, %v", d, want, err)
+	}
+	if _, err := c.Diagram(t.Context(), "w", "0f"); errorOf(t, err).Code != host.CodeInvalidArgument {
+		t.Errorf("the diagram of a part of a digest: %v", err)
+	}
 	if names, err := c.Workflows(t.Context()); err != nil || len(names) != 2 {
 		t.Errorf("workflows = %v, %v", names, err)
 	}

@@ -38,6 +38,7 @@ type fake struct {
 	start     host.StartRequest
 	startBody string
 	query     host.RunQuery
+	rows      host.RowQuery
 	journal   host.TimelineQuery
 	forked    host.ForkRequest
 	sent      abi.Event
@@ -66,6 +67,14 @@ func (f *fake) Get(context.Context, string, string) (host.Run, error) { return f
 func (f *fake) List(_ context.Context, q host.RunQuery) ([]host.Run, bool, error) {
 	f.query = q
 	return f.runs, f.more, f.err
+}
+
+func (f *fake) Rows(_ context.Context, q host.RowQuery) (rows []host.RunRow, more bool, err error) {
+	f.rows = q
+	for i := range f.runs {
+		rows = append(rows, host.RunRow{Run: f.runs[i], Phase: f.runs[i].Phase()})
+	}
+	return rows, f.more, f.err
 }
 
 func (f *fake) SendOnce(_ context.Context, _, _ string, e abi.Event, step string, _ host.Once) (host.Delivery, error) {
@@ -196,6 +205,14 @@ func (p plugins) Workflows(context.Context, string) ([]string, error) {
 func (p plugins) Workflow(_ context.Context, _, name string) (host.WorkflowInfo, error) {
 	p.f.flow.Name = name
 	return p.f.flow, nil
+}
+
+func (p plugins) Diagram(_ context.Context, _, name, digest string) (host.Diagram, error) {
+	return host.Diagram{
+		Workflow: name, Digest: digest, Flow: true,
+		Nodes: []host.DiagramNode{{ID: "a/b", Kind: host.NodeStep, Label: "b", Parent: "a", Form: "loop", EventKind: abi.KindStop, Optional: true}},
+		Edges: []host.DiagramEdge{{Source: "a/b", Target: "a/b", Kind: host.EdgeLeads, Label: "x"}},
+	}, p.f.err
 }
 
 func (p plugins) Compose(_ context.Context, _, name string, c host.Composition) (host.WorkflowInfo, bool, error) {

@@ -285,6 +285,21 @@ func (c *Client) Workflow(ctx context.Context, name string) (host.WorkflowInfo, 
 	return info, nil
 }
 
+// Diagram returns the steps of the version of a workflow that has the digest, and what
+// leads from one to another; "" is the newest version.
+func (c *Client) Diagram(ctx context.Context, name, digest string) (d host.Diagram, err error) {
+	query := url.Values{}
+	if digest != "" {
+		query.Set("version", digest)
+	}
+	var body apiwire.Diagram
+	if err := c.getJSON(ctx, workflowPath(name)+"/graph", query, &body); err != nil {
+		return d, err
+	}
+	apiwire.Fill(&d, &body)
+	return d, nil
+}
+
 // titleOf returns the title of a schema, "" if it has none.
 func titleOf(schema apiwire.Value) string {
 	decoded, _ := abi.DecodeValue(abi.Raw(schema)) // of JSON that was read

@@ -41,7 +41,7 @@ func (w *drawing) sequence(nodes []*Node, from []string) []string {
 }
 
 func (w *drawing) node(n *Node, from []string) []string {
-	w.out.Nodes = append(w.out.Nodes, host.GraphNode{ID: n.Path, Label: n.Name, Kind: "step", Description: n.about()})
+	w.out.Nodes = append(w.out.Nodes, host.GraphNode{ID: n.Path, Label: n.Name, Kind: "step", Description: n.About()})
 	w.lead(from, n.Path)
 	self := []string{n.Path}
 	switch n.Kind {
@@ -65,8 +65,8 @@ func (w *drawing) node(n *Node, from []string) []string {
 	return self
 }
 
-// about describes a node in one line.
-func (n *Node) about() string {
+// About describes a node in one line.
+func (n *Node) About() string {
 	text := string(n.Kind)
 	switch {
 	case n.Function != "":

@@ -33,6 +33,8 @@ var roles = map[string]host.Role{
 	"GET /workflows/:name/schema":         host.RoleRead,
 	"GET /workflows/:name/events":         host.RoleRead,
 	"POST /workflows/:name/run":           host.RoleRun,
+	"GET /runs":                           host.RoleRead,
+	"GET /runs/:id":                       host.RoleRead,
 	"GET /handlers":                       host.RoleRead,
 	"GET /handlers/:id":                   host.RoleRead,
 	"GET /handlers/:id/journal":           host.RoleRead,
@@ -78,6 +80,7 @@ var roles = map[string]host.Role{
 	"POST /workflows/:name/migrate":       host.RoleDeploy,
 	"POST /workflows/:name/run-nowait":    host.RoleRun,
 	"GET /workflows/:name/representation": host.RoleRead,
+	"GET /workflows/:name/graph":          host.RoleRead,
 }
 
 // acts are the names of routes in the audit log: the routes that require the role deploy,

@@ -114,6 +114,18 @@ func (p fakePlugins) Workflow(_ context.Context, _, name string) (host.WorkflowI
 	return host.WorkflowInfo{}, host.Errorf(host.CodeNotFound, "no workflow %q", name)
 }
 
+// Diagram has one step, of the version that is asked for.
+func (p fakePlugins) Diagram(_ context.Context, _, name, digest string) (host.Diagram, error) {
+	if p.f.workflows[name] == nil {
+		return host.Diagram{}, host.Errorf(host.CodeNotFound, "no workflow %q", name)
+	}
+	return host.Diagram{
+		Workflow: name, Digest: digest,
+		Nodes: []host.DiagramNode{{ID: "one", Kind: host.NodeStep, Label: "one", Step: "one", Plugin: name, Declared: p.f.raw(map[string]any{"workers": 2})}},
+		Edges: []host.DiagramEdge{{Source: "one", Target: "one", Kind: host.EdgeCatches}},
+	}, nil
+}
+
 // Compose records its arguments; the workflow is that of the first plugin.
 func (p fakePlugins) Compose(_ context.Context, _, name string, c host.Composition) (host.WorkflowInfo, bool, error) {
 	p.f.mu.Lock()

@@ -101,6 +101,7 @@ func (s *Server) routes() {
 	read("/workflows/:name/schema", s.workflowSchema)
 	read("/workflows/:name/events", s.workflowEvents)
 	read("/workflows/:name/representation", s.workflowGraph)
+	read("/workflows/:name/graph", s.workflowDiagram)
 	e.POST("/workflows/:name/migrate", s.migrateWorkflow)
 	e.POST("/workflows/:name/run", s.run)
 	e.POST("/workflows/:name/run-nowait", s.runNoWait)
@@ -115,6 +116,8 @@ func (s *Server) routes() {
 	e.POST("/handlers/:id/retry", s.retryHandler)
 	e.POST("/handlers/:id/fork", s.forkHandler)
 
+	read("/runs", s.listRuns)
+	read("/runs/:id", s.getDetails)
 	read("/runs/:id/journal", s.runJournal)
 	read("/runs/:id/journal/:seq", s.runEntry)
 	read("/runs/:id/state", s.getStateAt)

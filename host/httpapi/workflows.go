@@ -3,6 +3,8 @@ package httpapi
 import (
 	"fmt"
 	"net/http"
+	"regexp"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -102,6 +104,24 @@ func (s *Server) workflowGraph(c echo.Context) error {
 	}
 	return answer(c, http.StatusOK, &drawing)
 }
+
+// workflowDiagram answers the nodes and edges of a version of a workflow.
+func (s *Server) workflowDiagram(c echo.Context) error {
+	digest := strings.ToLower(c.QueryParam("version"))
+	if digest != "" && !wholeVersion.MatchString(digest) {
+		return invalid("Invalid version: '%s'. It must be the digest of a version, in 64 hexadecimal digits", clip(digest))
+	}
+	d, err := s.cfg.Plugins.Diagram(c.Request().Context(), tenantOf(c), param(c, "name"), digest)
+	if err != nil {
+		return orNotFound(err, textWorkflowNotFound)
+	}
+	var out apiwire.Diagram
+	apiwire.Fill(&out, &d)
+	return answer(c, http.StatusOK, &out)
+}
+
+// wholeVersion matches the digest of a version.
+var wholeVersion = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 func showNode(n *host.GraphNode) apiwire.Node {
 	var out apiwire.Node

@@ -33,7 +33,7 @@ func (s *Scheduler) Fork(ctx context.Context, req host.ForkRequest) (host.Fork, 
 		if err := s.revise(ctx, p, run.RunID, &req); err != nil {
 			return host.Fork{}, err
 		}
-		out, err := s.forkOf(ctx, p, run.RunID, req.DryRun)
+		out, err := s.forkOf(ctx, p, run.RunID, &req)
 		if !errors.Is(err, errDead) {
 			return out, err
 		}
@@ -105,8 +105,8 @@ func (d revised) Make(e *edits.Edit) (free <-chan struct{}, err error) {
 func (d revised) Release() {}
 
 // forkOf begins the fork of a run in a session of its own. A dry run stops before.
-func (s *Scheduler) forkOf(ctx context.Context, p *history.Past, runID string, dry bool) (host.Fork, error) {
-	t := engine.ForkTarget{RunID: s.reserved.NewID(), HandlerID: s.reserved.NewID(), At: s.now()}
+func (s *Scheduler) forkOf(ctx context.Context, p *history.Past, runID string, req *host.ForkRequest) (host.Fork, error) {
+	t := engine.ForkTarget{RunID: s.reserved.NewID(), HandlerID: s.reserved.NewID(), At: s.now(), After: req.At}
 	t.Key = host.SessionKey{Tenant: p.Key.Tenant, Session: t.HandlerID}
 	s.cfg.Entropy(t.Seed[:])
 	if was, ok := p.Engine.Record(runID); ok {
@@ -128,7 +128,7 @@ func (s *Scheduler) forkOf(ctx context.Context, p *history.Past, runID string, d
 	if err := s.cfg.Quotas.Ready(ctx, t.Key.Tenant); err != nil {
 		return host.Fork{}, err
 	}
-	if dry {
+	if req.DryRun {
 		would, _ := p.Engine.Record(t.RunID)
 		return host.Fork{Run: would, Anew: anew}, nil
 	}

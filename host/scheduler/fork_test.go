@@ -94,6 +94,9 @@ func TestFork(t *testing.T) {
 				if run.Status != host.StatusRunning || run.RunID == first.RunID || run.HandlerID == "h" || run.SessionID != run.HandlerID || run.Started != b.clock().UnixNano() {
 					t.Errorf("fork at %d: %+v", e.Seq, run)
 				}
+				if run.ForkedFrom != first.RunID || run.ForkedAt != e.Seq || run.RetriedFrom+run.ParentRun != "" {
+					t.Errorf("the fork at %d says that it is of %s at %d", e.Seq, run.ForkedFrom, run.ForkedAt)
+				}
 				if forks%2 == 0 {
 					b.open(t)
 				}
@@ -180,6 +183,9 @@ func TestForkWithChanges(t *testing.T) {
 						t.Fatalf("fork %d: %v", i, err)
 					}
 					id := fork.Run.HandlerID
+					if fork.Run.ForkedAt != at || fork.Run.ForkedFrom != b.record(t, "h").RunID {
+						t.Errorf("fork %d is of %s at %d", i, fork.Run.ForkedFrom, fork.Run.ForkedAt)
+					}
 					if other {
 						b.open(t) // all that the store has are the entries that the answer waited for
 					}
@@ -407,6 +413,9 @@ func TestForkWithChildren(t *testing.T) {
 				t.Fatalf("%s waits for %+v", id, w)
 			}
 			out[w.Child] = b.record(t, w.Child)
+			if kid, parent := out[w.Child], b.record(t, id); kid.ParentRun != parent.RunID || kid.ParentStep != w.Step {
+				t.Errorf("the child of %s, step %s, says that it is of %s, step %s", parent.RunID, w.Step, kid.ParentRun, kid.ParentStep)
+			}
 		}
 		if len(out) != 2 {
 			t.Fatalf("%s waits for %v", id, out)

@@ -22,51 +22,71 @@ var drawers = map[string]func(*layers) string{
 
 // NewGraph makes the command 'weft graph'.
 func NewGraph() *cobra.Command {
-	format := "text"
+	format, version := "text", ""
 	cmd := &cobra.Command{
 		Use:   "graph NAME",
 		Short: "Draw a workflow: its steps, and the events between them",
 		Long: `Draw a workflow: its steps, the events between them, the outside world that answers
-their questions, and the resources that its plugins ask for. Marks show where lists fan
-out, and which steps collect lists, join types or wait for an event. The drawing cannot
-show which steps call a resource or run other workflows: only their code says that.
+their questions, the steps that take over after a failure, and the resources that its
+plugins ask for. Of a flow it draws the nodes in their order, and the workflows that
+they run. Marks show where lists fan out, and which steps collect lists, join types or
+wait for an event. Only the code of a step says which resources it calls and which
+workflows it runs, so the drawing has no lines for them.
 
 Formats are text, mermaid (for Markdown), dot (for Graphviz) and svg.`,
 		Example: `  weft graph wordcount
   weft graph wordcount --format mermaid
-  weft graph wordcount --format svg > wordcount.svg`,
+  weft graph wordcount --format svg > wordcount.svg
+  weft graph wordcount --json`,
 		Args: cli.Takes("NAME"),
 	}
 	cmd.Flags().StringVar(&format, "format", format, "`FORMAT`: text, mermaid, dot or svg")
+	cmd.Flags().StringVar(&version, "version", "", "draw the version with this `DIGEST`, instead of the newest")
 	return remote.Command(cmd, func(ctx context.Context, r *remote.Conn, args []string) error {
 		draw, ok := drawers[format]
 		if !ok {
 			return cli.Usage("unknown format %q: use text, mermaid, dot or svg", format)
 		}
-		info, err := r.Workflow(ctx, args[0])
-		if err := r.UnknownWorkflow(ctx, err, args[0]); err != nil {
+		d, err := r.Diagram(ctx, args[0], version)
+		if version == "" {
+			err = r.UnknownWorkflow(ctx, err, args[0])
+		}
+		if err != nil {
 			return err
 		}
 		if r.JSON {
 			return r.PrintAnswer()
 		}
-		return r.Print(draw(newLayers(args[0], withResources(ctx, r, &info))))
+		return r.Print(draw(newLayers(args[0], drawable(&d))))
 	})
 }
 
-// withResources returns the graph of a workflow with the resources that its plugins ask
-// for. It has no edges for them, because only the code of the steps determines which
-// resources they call and which workflows they start as children.
-func withResources(ctx context.Context, r *remote.Conn, info *host.WorkflowInfo) *host.Graph {
-	g := info.Graph
-	for _, name := range info.Plugins {
-		plugin, err := r.Plugin(ctx, name)
-		if err != nil {
-			continue // the plugin may be gone; the workflow remains
+// drawable returns a diagram as a graph. The kinds of edges that an arrow alone does not
+// explain are labels.
+func drawable(d *host.Diagram) *host.Graph {
+	var g host.Graph
+	for i := range d.Nodes {
+		n := &d.Nodes[i]
+		node := host.GraphNode{ID: n.ID, Label: n.Label, Kind: string(n.Kind)}
+		switch n.Kind {
+		case host.NodeOutside:
+			node.Kind = "external"
+		case host.NodeEnding:
+			node.Kind, node.Label = "event", "("+n.Label+")"
+		case host.NodeWorkflow:
+			node.Label = "workflow " + n.Label
+		case host.NodeResource:
+			node.Label = n.Label + " (" + n.Resource + ")"
 		}
-		for _, text := range declared(&plugin).resources {
-			g.Nodes = append(g.Nodes, host.GraphNode{ID: "resource:" + text, Label: text, Kind: "resource"})
+		g.Nodes = append(g.Nodes, node)
+	}
+	for _, e := range d.Edges {
+		label := e.Label
+		switch e.Kind {
+		case host.EdgeWaits, host.EdgeCatches, host.EdgeRuns:
+			label = string(e.Kind)
 		}
+		g.Edges = append(g.Edges, host.GraphEdge{Source: e.Source, Target: e.Target, Label: label})
 	}
 	return &g
 }
@@ -215,6 +235,7 @@ func (t *tree) node(i int, branch, rest, label string) {
 var labels = map[string]string{
 	"list": "in a list: each begins an invocation", "collects": "when all of a list are there",
 	"waits": "in the middle: it waits for the event", "joins": "when one of each type is there",
+	"catches": "takes over after its failure", "runs": "as a child",
 }
 
 // drawMermaid draws a flowchart of Mermaid.

@@ -33,6 +33,7 @@ import (
 type serveOptions struct {
 	addr            string
 	data, store     string
+	durability      string
 	acceptLoss      bool
 	limits          string
 	resources       string
@@ -118,6 +119,7 @@ explains the file.`,
 	f.StringVar(&o.addr, "addr", cli.DefaultAddr, "`ADDRESS` to listen on, HOST:PORT (port 0: any free one)")
 	f.StringVar(&o.data, "data", "data", "`DIR` of the database and the cache, or "+wire.InMemory)
 	f.StringVar(&o.store, "store", "", "`URL` of a PostgreSQL database to keep everything in, postgres://...; --data then has the cache only. WEFT_STORE hides its password from lists of processes")
+	f.StringVar(&o.durability, "durability", durabilityLocal, "what has a commit before it is acknowledged: local, the PostgreSQL of --store alone, or replica, a synchronous replica of it too")
 	f.BoolVar(&o.acceptLoss, "accept-loss", false, "serve a data directory even if a part of it is missing; by default the server refuses to start")
 	f.StringVar(&o.limits, "limits", "", "`FILE` with the limits of tenants and plugins (JSON; see 'weft limits')")
 	f.StringVar(&o.resources, "resources", "", "`FILE` with the resources that workflows may call (JSON; see docs/resources.md)")
@@ -204,7 +206,7 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 		return errors.Join(err, l.Close())
 	}
 	defer closeTracing(ctx, tracer, log)
-	cfg := wire.Config{Data: o.data, StoreURL: o.store, AcceptLoss: o.acceptLoss, Lost: losses(stderr), Limits: limits, Resources: resources, ResourceKeys: resourceKeys, Timeout: o.timeout(), StartWait: orNone(o.startWait), Log: log, Compiler: program, CatchCrashes: true, AdminKey: adminKey,
+	cfg := wire.Config{Data: o.data, StoreURL: o.store, StoreReplica: o.durability == durabilityReplica, AcceptLoss: o.acceptLoss, Lost: losses(stderr), Limits: limits, Resources: resources, ResourceKeys: resourceKeys, Timeout: o.timeout(), StartWait: orNone(o.startWait), Log: log, Compiler: program, CatchCrashes: true, AdminKey: adminKey,
 		Tokens: cores, Yield: yield, SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal, DueAtOnce: o.dueAtOnce, SourceLines: o.sourceLines, CacheBytes: o.cacheBytes,
 		Metrics: series, Tracer: tracer}
 	api := httpapi.Config{Log: log, Addr: l.Addr().String(), AllowedHosts: o.hosts, CORSOrigins: o.origins, Version: cli.Version,
@@ -313,6 +315,9 @@ func (o serveOptions) check(adminKey string, log *slog.Logger) error {
 		return cli.Usage("--demo uses plain HTTP: it cannot be combined with --tls-cert")
 	}
 	if err := checkNames(o.hosts, o.origins); err != nil {
+		return err
+	}
+	if err := checkDurability(o.durability, o.store); err != nil {
 		return err
 	}
 	if err := o.checkCluster(); err != nil {

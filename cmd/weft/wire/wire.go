@@ -54,6 +54,9 @@ type Config struct {
 	// StoreURL is the address of a store on PostgreSQL; "": the store is in Data, which
 	// otherwise has the compile cache only.
 	StoreURL string
+	// StoreReplica acknowledges only what a synchronous replica of PostgreSQL has, too; see
+	// [postgres.Options].
+	StoreReplica bool
 	// Place is the entry of this node among the nodes of a cluster, which must own the
 	// sessions in the store at StoreURL. nil: the host has its store to itself.
 	Place *cluster.Place
@@ -267,7 +270,8 @@ func (h *Host) openStore(ctx context.Context, cfg Config) (host.Store, error) {
 		return cfg.Store, nil
 	}
 	if cfg.StoreURL != "" {
-		s, err := postgres.Open(ctx, cfg.StoreURL, postgres.Options{Exclusive: cfg.Place == nil, Shared: cfg.Place != nil, Place: cfg.Place, Wait: storeWait})
+		s, err := postgres.Open(ctx, cfg.StoreURL, postgres.Options{Exclusive: cfg.Place == nil, Shared: cfg.Place != nil, Place: cfg.Place, Wait: storeWait,
+			Replica: cfg.StoreReplica, Log: cfg.Log})
 		if err != nil {
 			return nil, err // not s: an interface that holds a nil pointer is not nil
 		}

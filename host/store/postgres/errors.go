@@ -22,6 +22,7 @@ const (
 	codeFenced    = "WF001" // the epoch is closed, or the batch has another number
 	codePartition = "WF002" // a partition is another epoch's
 	codeRefused   = "WF004" // a row is not as the batch says
+	codeReplica   = "WF005" // commits would not wait for a replica
 )
 
 // codeOf returns the SQLSTATE that the server answered, or "".

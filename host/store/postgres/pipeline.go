@@ -36,19 +36,23 @@ const (
 
 // send sends all statements in one round trip. The server executes them as one
 // transaction, which it commits at the end. failed is what the statement that failed is
-// about.
-func (p *pipeline) send(ctx context.Context, conn *pgx.Conn, epoch uint64, mark int64, number uint64) (failed string, err error) {
+// about. replica: only if commits wait for one.
+func (p *pipeline) send(ctx context.Context, conn *pgx.Conn, epoch uint64, mark int64, number uint64, replica bool) (failed string, err error) {
 	b := &pgx.Batch{}
+	if replica {
+		b.Queue(confirming)
+	}
 	b.Queue(fence, int64(epoch), mark, int64(number), p.at)
 	b.Queue(ownParts, int64(epoch), p.part)
+	first := b.Len()
 	for i := range p.list {
 		b.Queue(p.list[i].sql, p.list[i].args...)
 	}
 	results := conn.SendBatch(ctx, b)
 	for i := range b.Len() {
 		if _, err = results.Exec(); err != nil {
-			if i >= 2 {
-				failed = p.list[i-2].what
+			if i >= first {
+				failed = p.list[i-first].what
 			}
 			break
 		}

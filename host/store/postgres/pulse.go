@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/store/record"
@@ -20,10 +19,8 @@ import (
 
 // appender is the state of the one who appends. Store.writing guards it.
 type appender struct {
-	conn *pgx.Conn // nil: there is none
-	// canceled: the server has warned that a commit does not wait for its replica.
-	canceled bool
-	epoch    uint64 // 0: none is known
+	conn     *pgx.Conn // nil: there is none
+	epoch    uint64    // 0: none is known
 	mark     int64
 	batch    uint64 // number of the newest batch that was committed
 	sids     map[host.SessionKey]int64
@@ -62,11 +59,7 @@ func (s *Store) connected(ctx context.Context) (*pgx.Conn, error) {
 	}
 	conn, err := s.connect(ctx, "append", func(c *pgx.ConnConfig) {
 		maps.Copy(c.RuntimeParams, appendSettings)
-		c.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
-			if n.Code == "01000" && strings.Contains(n.Message, "synchronous replication") {
-				a.canceled = true
-			}
-		}
+		noteCanceled(c)
 	})
 	if err != nil {
 		return nil, err
@@ -99,10 +92,7 @@ func (s *Store) adopt(ctx context.Context, epoch uint64) error {
 	var mark, batch, newest int64
 	var slot int16
 	var open, owns bool
-	err = conn.QueryRow(ctx, `SELECT p.mark, p.batch, p.open, n.slot, `+newestID+`,
-			NOT EXISTS (SELECT FROM partitions WHERE epoch IS DISTINCT FROM p.epoch)
-		FROM pulse p JOIN nodes n USING (epoch) WHERE p.epoch = $1`,
-		int64(epoch)).Scan(&mark, &batch, &open, &slot, &newest, &owns)
+	err = conn.QueryRow(ctx, adoptQuery, int64(epoch)).Scan(&mark, &batch, &open, &slot, &newest, &owns)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows) || err == nil && (!open || !owns || s.place != nil && mark != s.place.Mark):
 		return host.ErrFenced
@@ -113,6 +103,11 @@ func (s *Store) adopt(ctx context.Context, epoch uint64) error {
 	s.own(epoch, mark, uint64(batch), newest, int64(slot))
 	return nil
 }
+
+// adoptQuery reads what an owner has to know of its epoch.
+const adoptQuery = `SELECT p.mark, p.batch, p.open, n.slot, ` + newestID + `,
+			NOT EXISTS (SELECT FROM partitions WHERE epoch IS DISTINCT FROM p.epoch)
+		FROM pulse p JOIN nodes n USING (epoch) WHERE p.epoch = $1`
 
 // newestID is the greatest id that a node has given.
 const newestID = `greatest((SELECT max(id) FROM sessions), (SELECT max(id) FROM handlers), (SELECT max(id) FROM runs),
@@ -235,13 +230,18 @@ func (s *Store) commit(ctx context.Context, b *pipeline) error {
 		err := s.try(context.WithoutCancel(ctx), b, a.batch+1, unknown != nil)
 		var gone *errLost
 		if !errors.As(err, &gone) {
-			if err == nil {
+			switch {
+			case err == nil:
 				a.batch++
+				s.content()
+			case errors.Is(err, host.ErrNotCommitted):
+				s.complain(err)
 			}
 			return err
 		}
 		unknown = gone.error
 		s.stalled.Store(true)
+		s.complain(unknown)
 		_ = a.drop()
 		if pause(ctx, wait) != nil {
 			return fmt.Errorf("whether PostgreSQL has committed a batch is not known: %w", unknown)
@@ -260,15 +260,24 @@ func (s *Store) try(ctx context.Context, b *pipeline, number uint64, repeated bo
 	if err != nil {
 		return &errLost{err}
 	}
-	a.canceled = false
+	_ = canceled(conn)
 	ctx, cancel := context.WithTimeout(ctx, replyTimeout)
 	defer cancel()
-	failed, err := b.send(ctx, conn, a.epoch, a.mark, number)
+	s.sent.Store(time.Now().UnixNano())
+	defer s.sent.Store(0)
+	failed, err := b.send(ctx, conn, a.epoch, a.mark, number, s.replica)
 	switch {
-	case err == nil && !a.canceled:
+	case err == nil:
+		if err := s.confirmed(ctx, conn); err != nil {
+			return &errLost{err}
+		}
 		return nil
-	case err == nil || !answered(conn, err):
-		return &errLost{errors.Join(err, errorIf(a.canceled, "the commit did not wait for its replica"))}
+	case !answered(conn, err):
+		return &errLost{err}
+	case codeOf(err) == codeReplica && repeated: // what was sent before may be there
+		return &errLost{errNoReplica}
+	case codeOf(err) == codeReplica:
+		return record.NotCommitted(errNoReplica)
 	case codeOf(err) == codeFenced:
 		return s.resolve(ctx, conn, number)
 	case mayPass(err):
@@ -279,13 +288,6 @@ func (s *Store) try(ctx context.Context, b *pipeline, number uint64, repeated bo
 		return record.Refuse("%s: %v", failed, err)
 	}
 	return fmt.Errorf("%s: %w", failed, err)
-}
-
-func errorIf(condition bool, text string) error {
-	if condition {
-		return errors.New(text)
-	}
-	return nil
 }
 
 // resolve finds out why the fence refused a batch. It is there already, or the epoch is
@@ -311,10 +313,13 @@ func (s *Store) resolve(ctx context.Context, conn *pgx.Conn, number uint64) erro
 	}
 	tag, err := conn.Exec(ctx, `UPDATE pulse SET at = at WHERE epoch = $1 AND open`, int64(a.epoch))
 	switch {
-	case err != nil || a.canceled:
-		return &errLost{errors.Join(err, errorIf(a.canceled, "the commit did not wait for its replica"))}
+	case err != nil:
+		return &errLost{err}
 	case tag.RowsAffected() == 0:
 		return host.ErrFenced
+	}
+	if err := s.confirmed(ctx, conn); err != nil {
+		return &errLost{err}
 	}
 	return nil
 }
@@ -334,6 +339,12 @@ func (s *Store) change(ctx context.Context, fn func(tx pgx.Tx) error) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	if err := s.confirmed(ctx, conn.Conn()); errors.Is(err, errNoReplica) {
+		s.complain(err)
+		return unconfirmed(err)
+	} else if err != nil {
+		return err
+	}
 	// The lock serializes changes of names by all nodes.
 	var id string
 	if err := tx.QueryRow(ctx, `SELECT pg_current_xact_id()::text FROM store FOR NO KEY UPDATE`).Scan(&id); err != nil {
@@ -350,10 +361,22 @@ func (s *Store) change(ctx context.Context, fn func(tx pgx.Tx) error) error {
 	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), replyTimeout)
 	defer cancel()
 	err = tx.Commit(bound)
-	if err == nil || codeOf(err) != "" && !conn.Conn().IsClosed() {
+	switch {
+	case err == nil:
+		err = s.confirmed(bound, conn.Conn())
+	case codeOf(err) != "" && !conn.Conn().IsClosed():
 		return err
+	default:
+		if outcome := s.outcome(ctx, id, err); outcome != nil {
+			return outcome
+		}
 	}
-	return s.outcome(ctx, id, err)
+	if err != nil {
+		s.complain(err)
+		conn.Release() // for settle
+		return s.settle(ctx, err)
+	}
+	return nil
 }
 
 // outcome waits for the outcome of a transaction: nil if it was committed, else cause.

@@ -30,6 +30,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net"
 	"strings"
@@ -81,6 +82,12 @@ type Options struct {
 	// ReadOnly opens a store of this release's schema only to read it. The server may be a
 	// replica, and may run with any settings.
 	ReadOnly bool
+	// Replica acknowledges only what a synchronous replica has, too. Without such a replica
+	// the store does not open, and commits wait.
+	Replica bool
+	// Log gets a line when commits begin to wait for PostgreSQL, and when they go on. nil:
+	// nothing is logged.
+	Log *slog.Logger
 	// loading opens the store of an unfinished copy.
 	loading bool
 }
@@ -97,15 +104,19 @@ type Store struct {
 	writing  chan struct{}
 	appender appender
 
-	place *cluster.Place // of the node that writes; nil: it is no node of a cluster
+	place   *cluster.Place // of the node that writes; nil: it is no node of a cluster
+	replica bool           // see Options
+	log     *slog.Logger
 
-	stalled atomic.Bool // an append waits for PostgreSQL
-	closed  atomic.Bool
-	keeping context.Context // ends with Close
-	stop    context.CancelFunc
-	kept    sync.WaitGroup
-	guard   *guard // nil: not exclusive
-	back    atomic.Pointer[func()]
+	complained bool         // the log says that commits wait; guarded by writing
+	stalled    atomic.Bool  // an append waits for PostgreSQL
+	sent       atomic.Int64 // when the batch under way was sent, in nanoseconds; 0: none is
+	closed     atomic.Bool
+	keeping    context.Context // ends with Close
+	stop       context.CancelFunc
+	kept       sync.WaitGroup
+	guard      *guard // nil: not exclusive
+	back       atomic.Pointer[func()]
 
 	reading sync.Mutex // held while notes of ended runs are processed
 	noted   chan struct{}
@@ -131,7 +142,10 @@ var (
 // written by a newer release. [ErrInUse] for an exclusive opening while another process
 // has the store.
 func Open(ctx context.Context, url string, o Options) (_ *Store, err error) {
-	s := &Store{writing: make(chan struct{}, 1), noted: make(chan struct{}, 1), place: o.Place}
+	s := &Store{writing: make(chan struct{}, 1), noted: make(chan struct{}, 1), place: o.Place, replica: o.Replica, log: o.Log}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
 	s.keeping, s.stop = context.WithCancel(context.Background())
 	defer func() {
 		if err != nil {
@@ -281,6 +295,9 @@ func (s *Store) check(ctx context.Context, conn *pgx.Conn, o Options) error {
 	if err == nil {
 		err = found.refuse(o.ReadOnly)
 	}
+	if err == nil && o.Replica {
+		err = checkReplica(ctx, conn)
+	}
 	if err != nil {
 		return err
 	}
@@ -342,6 +359,7 @@ func (s *Store) openPool(ctx context.Context) error {
 	}
 	config.ConnConfig = s.config.Copy()
 	config.ConnConfig.RuntimeParams["application_name"] = s.connectionName("read")
+	noteCanceled(config.ConnConfig)
 	afterConnect(config.ConnConfig)
 	config.MaxConns, config.MinConns = readers, 0
 	config.MaxConnIdleTime = 5 * time.Minute
@@ -374,8 +392,13 @@ func (s *Store) Stats() host.StoreStats {
 }
 
 // Stalled reports whether the store waits for PostgreSQL at the moment: an append whose
-// outcome is not known, or no connection.
-func (s *Store) Stalled() bool { return s.stalled.Load() || s.guard != nil && s.guard.away.Load() }
+// outcome is not known, a replica that does not confirm a commit, or no connection.
+func (s *Store) Stalled() bool {
+	if sent := s.sent.Load(); s.replica && sent != 0 && time.Since(time.Unix(0, sent)) > replicaWait {
+		return true
+	}
+	return s.stalled.Load() || s.guard != nil && s.guard.away.Load()
+}
 
 // OnReturn makes an exclusive or shared store call fn whenever PostgreSQL was away and is back. fn
 // must not block.

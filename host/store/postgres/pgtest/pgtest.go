@@ -153,6 +153,9 @@ func (s *Server) Crash(tb testing.TB) { s.script(tb, "crash") }
 // Again starts a server that was killed or stopped, on the same port.
 func (s *Server) Again(tb testing.TB) { s.script(tb, "again") }
 
+// Promote makes a replica the primary.
+func (s *Server) Promote(tb testing.TB) { s.script(tb, "promote") }
+
 // Down stops the server in order.
 func (s *Server) Down(tb testing.TB) { s.script(tb, "down") }
 

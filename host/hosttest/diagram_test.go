@@ -1,0 +1,105 @@
+package hosttest_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/hosttest"
+)
+
+var updateDiagrams = flag.Bool("update-diagrams", false, "write the diagrams of the examples: testdata/diagrams")
+
+// The diagrams of the examples are those of testdata/diagrams. Their nodes are whole: every
+// edge has its two ends, and every step its plugin and its declaration.
+func TestDiagramsOfExamples(t *testing.T) {
+	h := hosttest.New(t, hosttest.Config{})
+	names := []string{
+		"accumulator", "approval", "branch", "chain", "concurrent", "conversation", "counter", "fetch", "flaky", "history", "human", "joke", "loop",
+		"metadata", "parent", "quiz", "rescue", "sleeper", "spin", "stream", "wordcount",
+	}
+	h.Load(t, "tinygo", append(names, "review", "shopping-list")...)
+	for _, flow := range []string{"review", "shopping-list"} {
+		doc, err := os.ReadFile(filepath.Join(hosttest.Root(), "plugins", flow, "flow.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		putFlow(t, h, flow+"-flow", doc)
+		names = append(names, flow+"-flow")
+	}
+	for _, name := range names {
+		d, err := h.Client.Diagram(t.Context(), name, "")
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		old, err := h.Client.Diagram(t.Context(), name, d.Digest)
+		if err != nil || len(old.Nodes) != len(d.Nodes) {
+			t.Errorf("%s by its digest: %v", name, err)
+		}
+		got := diagramText(t, &d)
+		file := filepath.Join(hosttest.Root(), "testdata", "diagrams", name+".txt")
+		if *updateDiagrams {
+			if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil || got != string(want) {
+			t.Errorf("%s is\n%s\nwant\n%s\n%v", name, got, want, err)
+		}
+	}
+	if _, err := h.Client.Diagram(t.Context(), "counter", strings.Repeat("0", 64)); host.CodeOf(err) != host.CodeNotFound {
+		t.Errorf("a version that is not there: %v", err)
+	}
+	of, err := h.Client.Diagram(t.Context(), "chain", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Client.Diagram(t.Context(), "counter", of.Digest); host.CodeOf(err) != host.CodeNotFound {
+		t.Errorf("a version of another workflow: %v", err)
+	}
+}
+
+// diagramText writes a diagram, a line for each node and edge, without its digest.
+func diagramText(t *testing.T, d *host.Diagram) string {
+	t.Helper()
+	var b strings.Builder
+	known := map[string]bool{}
+	for i := range d.Nodes {
+		n := &d.Nodes[i]
+		if known[n.ID] {
+			t.Errorf("%s: two nodes %s", d.Workflow, n.ID)
+		}
+		known[n.ID] = true
+		if n.Kind == host.NodeStep && !d.Flow && (n.Plugin == "" || n.Step == "" || n.Declared == nil) {
+			t.Errorf("%s: step %+v", d.Workflow, n)
+		}
+		fmt.Fprintf(&b, "%s %s", n.Kind, n.ID)
+		for _, part := range []string{n.Plugin, n.Step, n.Parent, n.Form, string(n.EventKind), n.Resource} {
+			if part != "" {
+				fmt.Fprintf(&b, " %s", part)
+			}
+		}
+		if n.Declared != nil {
+			shown, err := abi.ToJSON(n.Declared)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&b, " %s", shown)
+		}
+		b.WriteByte('\n')
+	}
+	for _, e := range d.Edges {
+		if !known[e.Source] || !known[e.Target] {
+			t.Errorf("%s: edge %+v has no end", d.Workflow, e)
+		}
+		fmt.Fprintf(&b, "%s --%s--> %s\n", e.Source, strings.TrimSpace(string(e.Kind)+" "+e.Label), e.Target)
+	}
+	return b.String()
+}
