@@ -7,6 +7,7 @@ import (
 	"net/http/httptrace"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -134,4 +135,12 @@ func TestNodesAreExact(t *testing.T) {
 	}
 	revoked(follower, keys[1])
 	revoked(owner, keys[2])
+
+	// A node that was started with another setting is shown.
+	n.args = append(n.args, "--cors-origin", "http://other.test")
+	n.start("other", t.TempDir())
+	t.Setenv("WEFT_KEY", key)
+	if exit, out := weft(t, "nodes", "--server", first.URL); exit != 0 || !strings.Contains(out, "\nother has other settings than the owner: --cors-origin\n") {
+		t.Errorf("weft nodes exits with %d: %s", exit, out)
+	}
 }
