@@ -48,7 +48,7 @@ one of them takes over when it leaves or dies. See docs/cluster.md.`,
 		shown := t.Render(r.Screen)
 		for i := range list {
 			if n := &list[i]; len(n.Differs) > 0 {
-				shown += fmt.Sprintf("\n%s has other settings than the owner: %s", screen.Printable(n.Name), screen.Printable(strings.Join(n.Differs, ", ")))
+				shown += fmt.Sprintf("%s has other settings than the owner: %s\n", screen.Printable(n.Name), screen.Printable(strings.Join(n.Differs, ", ")))
 			}
 		}
 		return r.Print(shown)
