@@ -5,7 +5,9 @@
 // hand requests to it, and one of them takes its place when it leaves, dies or cannot be
 // reached by the store. Who owns the sessions, the store decides: it refuses each commit of a
 // node that another node has closed. Clocks decide how soon a node is replaced, and how
-// fresh an answer from memory is. They never decide what is written.
+// fresh an answer from memory is. They never decide what is written. Machines' clocks need
+// not agree: what passes is measured by monotonic clocks, and the time of runs is that of
+// the store; see [Node.Time].
 //
 // The package does not depend on what a request means, how runs are executed, or the kind
 // of store.
@@ -13,6 +15,7 @@ package cluster
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -55,6 +58,26 @@ type Self struct {
 	// Lease is how long the node may be silent while its connection to the store stands.
 	// All nodes have the same.
 	Lease time.Duration
+	// Settings are digests of the settings that all nodes should share, by the name of the
+	// flag. Nodes with other settings are shown, and not refused: during a change of a setting
+	// they differ.
+	Settings map[string]string
+}
+
+// Differing returns the names of the settings that two nodes do not share, sorted. A node of
+// a release that does not say its settings differs in none.
+func (s *Self) Differing(other *Self) []string {
+	if s.Settings == nil || other.Settings == nil {
+		return nil
+	}
+	var names []string
+	for name, digest := range s.Settings {
+		if there, ok := other.Settings[name]; ok && there != digest {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // State is the state of an entry in the table of nodes.
@@ -78,7 +101,7 @@ type Info struct {
 	Beats, Batch uint64
 	// Connected says that the connection over which the node sends its beats stands.
 	Connected bool
-	// Beat is the time of the newest beat by the clock of the store, for display.
+	// Beat is the time of the newest beat by the clock of the store.
 	Beat time.Time
 }
 
