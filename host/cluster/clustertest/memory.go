@@ -59,7 +59,7 @@ func (e *entry) free() {
 	}
 }
 
-// Commit is a transaction of an owner that is under way.
+// Commit is a transaction of an owner that has not ended.
 type Commit struct {
 	store   *Memory
 	epoch   uint64
