@@ -176,7 +176,7 @@ func serveCluster(ctx context.Context, o serveOptions, cfg wire.Config, api http
 		if around != nil {
 			api = around(api) // sign-ins of the console are of the owner, whichever node is asked
 		}
-		c.forward = forward.New(forward.Config{Nodes: c.node, Local: api, Failed: c.failed, Certificate: certificate, Timeout: o.cluster.timeout, Log: cfg.Log})
+		c.forward = forward.New(forward.Config{Nodes: c.node, Local: api, Failed: c.failed, Certificate: certificate, Timeout: o.cluster.timeout, Head: outside.Head(), Log: cfg.Log})
 		return c.forward
 	}
 	c.front = httpapi.NewFront(outside)

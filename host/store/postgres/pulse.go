@@ -92,10 +92,7 @@ func (s *Store) adopt(ctx context.Context, epoch uint64) error {
 	var mark, batch, newest int64
 	var slot int16
 	var open, owns bool
-	err = conn.QueryRow(ctx, `SELECT p.mark, p.batch, p.open, n.slot, `+newestID+`,
-			NOT EXISTS (SELECT FROM partitions WHERE epoch IS DISTINCT FROM p.epoch)
-		FROM pulse p JOIN nodes n USING (epoch) WHERE p.epoch = $1`,
-		int64(epoch)).Scan(&mark, &batch, &open, &slot, &newest, &owns)
+	err = conn.QueryRow(ctx, adoptQuery, int64(epoch)).Scan(&mark, &batch, &open, &slot, &newest, &owns)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows) || err == nil && (!open || !owns || s.place != nil && mark != s.place.Mark):
 		return host.ErrFenced
@@ -106,6 +103,11 @@ func (s *Store) adopt(ctx context.Context, epoch uint64) error {
 	s.own(epoch, mark, uint64(batch), newest, int64(slot))
 	return nil
 }
+
+// adoptQuery reads what an owner has to know of its epoch.
+const adoptQuery = `SELECT p.mark, p.batch, p.open, n.slot, ` + newestID + `,
+			NOT EXISTS (SELECT FROM partitions WHERE epoch IS DISTINCT FROM p.epoch)
+		FROM pulse p JOIN nodes n USING (epoch) WHERE p.epoch = $1`
 
 // newestID is the greatest id that a node has given.
 const newestID = `greatest((SELECT max(id) FROM sessions), (SELECT max(id) FROM handlers), (SELECT max(id) FROM runs),

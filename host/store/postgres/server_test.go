@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -395,34 +396,136 @@ func TestPlans(t *testing.T) {
 	statements := append([]string{fence, ownParts, insertSessions, updateSessions, insertHandlers, insertRuns, updateRuns, insertStream,
 		insertJournal, useVersions, cutJournal, countJournal, cutVersions, setFirstSeq, putRepeats, dropRuns, purgeHandlers, leaveSessions,
 		sumSpent, putSpaces, putItems, deleteItems}, slices.Concat(erasers, sweeps[:])...)
-	// A scan of a table that grows, and the condition by which it finds rows. The index of
-	// the sessions whose needs are not known has only these.
-	scan := regexp.MustCompile(`(.*Scan.* on (?:sessions|journal|handlers|runs|stream|session_versions|repeats|kv|kv_spaces)\b.*)\n(.*)`)
 	for i, statement := range statements {
-		description, err := conn.Prepare(t.Context(), fmt.Sprint("plan", i), statement)
-		if err != nil {
+		wantIndexed(t, statement, planOf(t, conn, fmt.Sprint("plan", i), statement), growing)
+	}
+}
+
+// growing finds the scans of tables that grow, each with the condition by which it finds
+// rows.
+var growing = regexp.MustCompile(`(.*Scan.* on (?:sessions|journal|handlers|runs|stream|session_versions|repeats|kv|kv_spaces)\b.*)\n(.*)`)
+
+// planOf returns the plan of a statement, for any parameters.
+func planOf(t *testing.T, conn *pgx.Conn, name, statement string) string {
+	t.Helper()
+	description, err := conn.Prepare(t.Context(), name, statement)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nulls := strings.TrimSuffix(strings.Repeat("NULL, ", len(description.ParamOIDs)), ", ")
+	if nulls != "" {
+		nulls = "(" + nulls + ")"
+	}
+	rows, err := conn.Query(t.Context(), fmt.Sprintf("EXPLAIN (COSTS off) EXECUTE %s%s", name, nulls), pgx.QueryExecModeSimpleProtocol)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// wantIndexed expects the scans that a pattern finds in a plan to have a condition on an
+// index. The index of the sessions whose needs are not known has only these.
+func wantIndexed(t *testing.T, statement, plan string, scans *regexp.Regexp) {
+	t.Helper()
+	for _, found := range scans.FindAllStringSubmatch(plan, -1) {
+		if strings.Contains(found[1], "using sessions_unlisted") {
+			continue
+		}
+		if strings.Contains(found[1], "Seq Scan") || !strings.Contains(found[2], "Cond:") {
+			t.Errorf("the statement\n%s\nreads a whole table: %s\n%s", statement, strings.TrimSpace(found[1]), plan)
+		}
+	}
+}
+
+// recorder notes the statements of connections.
+type recorder struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (r *recorder) note(statement string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !slices.Contains(r.list, statement) {
+		r.list = append(r.list, statement)
+	}
+}
+
+func (r *recorder) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
+	r.note(q.SQL)
+	return ctx
+}
+
+func (*recorder) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func (*recorder) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	return ctx
+}
+
+func (r *recorder) TraceBatchQuery(_ context.Context, _ *pgx.Conn, q pgx.TraceBatchQueryData) {
+	r.note(q.SQL)
+}
+
+func (*recorder) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
+
+// traced makes the connections of a store note their statements.
+func (r *recorder) traced(t *testing.T, s *Store) *Store {
+	t.Helper()
+	s.config.Tracer = r
+	s.pool.Close()
+	if err := s.openPool(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Each statement of the table of nodes that is about one node finds the node by an index,
+// and none reads a table that grows.
+func TestPlansOfNodes(t *testing.T) {
+	url, r := newDatabase(t), &recorder{}
+	all := map[string]*member{}
+	for _, name := range []string{"a", "b", "c"} {
+		m := &member{Members: r.traced(t, openShared(t, url, nil)).Members(), url: url}
+		t.Cleanup(func() { must(t, m.Close()) })
+		var err error
+		if m.place, err = m.Join(t.Context(), selfOf(name)); err != nil {
 			t.Fatal(err)
 		}
-		nulls := strings.TrimSuffix(strings.Repeat("NULL, ", len(description.ParamOIDs)), ", ")
-		if nulls != "" {
-			nulls = "(" + nulls + ")"
+		all[name] = m
+	}
+	a, b, c := all["a"], all["b"], all["c"]
+	a.takes(t)
+	must(t, a.Leaving(t.Context(), a.place))
+	must(t, a.Release(t.Context(), a.place))
+	_ = b.beats(t)
+	_, err := b.Look(t.Context())
+	must(t, err)
+	b.closes(t, a)
+	b.takes(t)
+	must(t, b.Leave(t.Context(), b.place))
+	must(t, c.disconnectClosed(t.Context()))
+	must(t, c.store.endStuck(t.Context()))
+	conn, err := mustOpen(t, url).connected(t.Context())
+	must(t, err)
+	one := regexp.MustCompile(`(.*Scan.* on (?:nodes|pulse)\b.*)\n(.*)`)
+	statements := 0
+	for i, statement := range append(r.list, adoptQuery) {
+		if verb, _, _ := strings.Cut(strings.ToUpper(statement), " "); !slices.Contains([]string{"SELECT", "UPDATE", "INSERT", "DELETE", "WITH"}, verb) {
+			continue // begin and commit
 		}
-		rows, err := conn.Query(t.Context(), fmt.Sprintf("EXPLAIN (COSTS off) EXECUTE plan%d%s", i, nulls), pgx.QueryExecModeSimpleProtocol)
-		if err != nil {
-			t.Fatal(err)
+		statements++
+		plan := planOf(t, conn, fmt.Sprint("nodes", i), statement)
+		wantIndexed(t, statement, plan, growing)
+		if strings.Contains(statement, "epoch = $1") && !strings.HasPrefix(statement, "UPDATE partitions") {
+			wantIndexed(t, statement, plan, one)
 		}
-		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil {
-			t.Fatal(err)
-		}
-		plan := strings.Join(lines, "\n")
-		for _, found := range scan.FindAllStringSubmatch(plan, -1) {
-			if strings.Contains(found[1], "using sessions_unlisted") {
-				continue
-			}
-			if strings.Contains(found[1], "Seq Scan") || !strings.Contains(found[2], "Cond:") {
-				t.Errorf("the statement\n%s\nreads a whole table: %s\n%s", statement, strings.TrimSpace(found[1]), plan)
-			}
-		}
+	}
+	const known = 20 // statements of members.go
+	if statements < known {
+		t.Errorf("%d statements were executed, want %d at least: %q", statements, known, r.list)
 	}
 }

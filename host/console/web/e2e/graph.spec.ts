@@ -124,3 +124,33 @@ test('a graph of 1,000 nodes has in the page what is in view', async ({ page, ax
   }
   await axe()
 })
+
+test('quiz is played by the keyboard alone', async ({ page }) => {
+  const id = `quiz-${scheme()}`
+  await page.goto('/console/')
+  await expect(page.getByRole('heading', { name: 'Runs', level: 1 })).toBeVisible()
+  let result: { action?: string } = {}
+  for (let turn = 0; turn < 10 && result.action !== 'complete'; turn++) {
+    await page.locator('body').press('s')
+    await expect(page.getByRole('heading', { name: 'Start a run' })).toBeFocused()
+    await expect(page.getByLabel('Workflow')).toBeVisible()
+    await page.keyboard.press('Tab')
+    await expect(page.getByLabel('Workflow')).toBeFocused()
+    await page.keyboard.type('quiz')
+    await page.keyboard.press('Enter')
+    await expect(page.getByLabel(/^action/)).toBeVisible()
+    await page.getByLabel('handler id').focus()
+    await page.keyboard.type(id)
+    await page.keyboard.press('Tab')
+    await expect(page.getByLabel(/^action/)).toBeFocused()
+    await page.keyboard.type(turn === 0 ? 'start' : 'answer')
+    await page.getByLabel(/^answer/).focus()
+    if (turn > 0) await page.keyboard.type('paris')
+    await page.keyboard.press('Enter')
+    await expect(page).toHaveURL(new RegExp(`/console/runs/${id}$`))
+    await expect(page.locator('[data-phase]')).toContainText('completed')
+    result = (await (await page.request.get(`/handlers/${id}`)).json()).result.value
+    await expect.poll(async () => JSON.parse(await page.locator('[data-result]').innerText())).toEqual(result)
+  }
+  expect(result).toMatchObject({ action: 'complete', score: 1 })
+})
