@@ -21,7 +21,7 @@ test('boxes of a layout do not overlap, and edges lead to the right except in cy
     expect(boxes).toHaveLength(n)
     expect(l.layers.flat().sort()).toEqual(nodes.map((x) => x.id).sort())
     boxes.forEach((a, i) => {
-      expect(Number.isFinite(a.x) && Number.isFinite(a.y) && a.x >= 0 && a.y >= 0 && a.x + a.w <= l.width && a.y + a.h <= l.height + 0.001).toBe(true)
+      if (!(a.x >= 0 && a.y >= 0 && a.x + a.w <= l.width && a.y + a.h <= l.height + 0.001)) throw new Error(`${a.id} of ${n} is outside`)
       for (let k = i + 1; k < boxes.length && boxes[k]!.x < a.x + a.w; k++) {
         const b = boxes[k]!
         if (a.y < b.y + b.h - 0.001 && b.y < a.y + a.h - 0.001) throw new Error(`${a.id} and ${b.id} of ${n} overlap`)
@@ -29,7 +29,7 @@ test('boxes of a layout do not overlap, and edges lead to the right except in cy
     })
     const known = edges.filter((e) => l.boxes.has(e.source) && l.boxes.has(e.target))
     expect(l.lines).toHaveLength(known.length)
-    if (n === 1000 && ends[1]![0] === 1) for (const e of known) expect(l.boxes.get(e.source)!.layer).toBeLessThan(l.boxes.get(e.target)!.layer)
+    if (n === 1000 && ends[1]![0] === 1) expect(known.filter((e) => l.boxes.get(e.source)!.layer >= l.boxes.get(e.target)!.layer)).toEqual([])
   }
 })
 
@@ -100,6 +100,7 @@ test('the graph of a run shows what its steps have done, entry by entry', async 
   await page.getByRole('radio', { name: 'Fuel' }).check()
   for (const [step, burnt] of fuel) await expect(page.locator(`[data-node="${step}"]`)).toHaveAttribute('data-heat', String(heat(burnt, sum)))
   await axe()
+  await page.locator('.pane').evaluate((el) => el.closest('section')!.scrollIntoView())
   await shot(page, 'graph', scheme())
   await page.getByRole('radio', { name: 'Status' }).check()
   await page.getByRole('button', { name: 'First entry' }).click()
@@ -149,8 +150,8 @@ test('quiz is played by the keyboard alone', async ({ page }) => {
     await page.keyboard.press('Enter')
     await expect(page).toHaveURL(new RegExp(`/console/runs/${id}$`))
     await expect(page.locator('[data-phase]')).toContainText('completed')
-    result = (await (await page.request.get(`/handlers/${id}`)).json()).result.value
-    await expect.poll(async () => JSON.parse(await page.locator('[data-result]').innerText())).toEqual(result)
+    result = (await (await page.request.get(`/handlers/${id}`)).json()).result.value.result
+    await expect.poll(async () => JSON.parse(await page.locator('[data-result]').innerText())).toEqual({ result })
   }
   expect(result).toMatchObject({ action: 'complete', score: 1 })
 })
