@@ -4,6 +4,16 @@ import { expect, shot, test } from './fixture'
 
 const scheme = () => test.info().project.name
 
+for (const path of ['workflows', 'workflows/approval']) {
+  test(`at 320 pixels /${path} does not scroll sideways`, async ({ page, axe }) => {
+    await page.setViewportSize({ width: 320, height: 640 })
+    await page.goto(`/console/${path}`)
+    await expect(page.getByText(path === 'workflows' ? 'wordcount' : '6 nodes')).not.toHaveCount(0)
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(320)
+    await axe()
+  })
+}
+
 test('boxes of a layout do not overlap, and edges lead to the right except in cycles', () => {
   const node = (i: number) => ({ id: `n${i}`, w: 90 + (i % 5) * 20, h: i % 2 ? 30 : 48 })
   // A chain with branches, a cycle, an edge to itself, and edges whose ends are missing.
@@ -58,6 +68,12 @@ test('a workflow is drawn, and walked along its edges by the keyboard', async ({
   await page.keyboard.press('w')
   await expect(page.getByRole('heading', { name: 'Workflows', level: 1 })).toBeFocused()
   await expect(page.getByRole('link', { name: 'approval', exact: true })).toBeVisible()
+  const { details } = await (await request.get('/workflows?details=true')).json()
+  await expect(page.getByRole('row')).toHaveCount(details.length + 1)
+  await shot(page, 'workflows', scheme())
+  await page.getByLabel('Search').fill('count')
+  await expect(page.getByRole('row')).toHaveCount(details.filter((w: { name: string }) => w.name.includes('count')).length + 1)
+  await page.getByLabel('Search').fill('')
   await axe()
   await page.getByRole('link', { name: 'approval', exact: true }).focus()
   await page.keyboard.press('Enter')

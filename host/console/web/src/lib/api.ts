@@ -41,6 +41,8 @@ export type DiagramNode = {
 export type DiagramEdge = { source: string; target: string; kind: string; label?: string }
 export type Diagram = { workflow: string; sha256: string; description: string; flow: boolean; nodes: DiagramNode[]; edges: DiagramEdge[] }
 
+export type WorkflowSummary = { name: string; description: string; plugins: string[]; version: number; sha256: string; composed: boolean; flow: boolean; runs: number }
+
 export type Fault = { code?: string; message: string }
 export type Plugin = { name: string; workflow: string; version: number; sha256: string; size: number; created_at: string; runs: number }
 export type Uploaded = Plugin & { manifest: { steps?: { name: string; accepts?: string[]; emits?: string[] }[] }; imports: string[]; changes?: Change[]; unchanged?: boolean }
@@ -96,6 +98,7 @@ export const api = {
   signIn: (key: string) => json<void>('POST', '/console/session', JSON.stringify({ key })),
   signOut: () => json<void>('DELETE', '/console/session'),
   workflows: (signal?: AbortSignal) => json<{ workflows: string[] }>('GET', '/workflows', undefined, signal).then((r) => r.workflows),
+  workflowSummaries: (signal?: AbortSignal) => json<{ details: WorkflowSummary[] }>('GET', '/workflows?details=true', undefined, signal).then((r) => r.details),
   diagram: (name: string, version: string, signal?: AbortSignal) => json<Diagram>('GET', `/workflows/${id(name)}/graph${version ? `?version=${version}` : ''}`, undefined, signal),
   startSchema: (name: string) => json<{ start: Schema }>('GET', `/workflows/${id(name)}/schema`).then((r) => r.start),
   eventSchemas: (name: string) => json<{ events: Schema[] }>('GET', `/workflows/${id(name)}/events`).then((r) => r.events),
