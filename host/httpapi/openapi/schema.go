@@ -93,6 +93,8 @@ var components = map[string]reflect.Type{
 	"Resources":     reflect.TypeFor[apiwire.Resources](),
 	"Send":          reflect.TypeFor[apiwire.Send](),
 	"Session":       reflect.TypeFor[apiwire.Session](),
+	"PhaseCount":    reflect.TypeFor[apiwire.PhaseCount](),
+	"PhaseCounts":   reflect.TypeFor[apiwire.PhaseCounts](),
 	"Row":           reflect.TypeFor[apiwire.Row](),
 	"Rows":          reflect.TypeFor[apiwire.Rows](),
 	"RunDetails":    reflect.TypeFor[apiwire.RunDetails](),
