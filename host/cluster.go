@@ -12,4 +12,6 @@ type Node struct {
 	Version string // of weft
 	Seen    int64  // when the store last heard of it, Unix nanoseconds
 	Lease   time.Duration
+	// Differs are the flags whose settings differ from those of the owner.
+	Differs []string
 }

@@ -16,4 +16,5 @@ type ClusterNode struct {
 	Version string   `json:"version"`
 	Seen    Time     `json:"seen_at" doc:"When the store last heard of it."`
 	Lease   Seconds  `json:"lease_seconds" doc:"How long it may be silent before another node takes over."`
+	Differs []string `json:"differs,omitempty" doc:"Flags whose settings differ from those of the owner; all nodes should have the same."`
 }

@@ -15,6 +15,7 @@ package cluster
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -57,6 +58,26 @@ type Self struct {
 	// Lease is how long the node may be silent while its connection to the store stands.
 	// All nodes have the same.
 	Lease time.Duration
+	// Settings are digests of the settings that all nodes should share, by the name of the
+	// flag. Nodes with other settings are shown, and not refused: during a change of a setting
+	// they differ.
+	Settings map[string]string
+}
+
+// Differing returns the names of the settings that two nodes do not share, sorted. A node of
+// a release that does not say its settings differs in none.
+func (s *Self) Differing(other *Self) []string {
+	if s.Settings == nil || other.Settings == nil {
+		return nil
+	}
+	var names []string
+	for name, digest := range s.Settings {
+		if there, ok := other.Settings[name]; ok && there != digest {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // State is the state of an entry in the table of nodes.

@@ -2,6 +2,8 @@ package access
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,6 +45,12 @@ one of them takes over when it leaves or dies. See docs/cluster.md.`,
 			}
 			t.Add(n.Name, n.State, owner, screen.Ago(time.Unix(0, n.Seen), time.Now()), n.Version, n.URL)
 		}
-		return r.Print(t.Render(r.Screen))
+		shown := t.Render(r.Screen)
+		for i := range list {
+			if n := &list[i]; len(n.Differs) > 0 {
+				shown += fmt.Sprintf("%s has other settings than the owner: %s\n", screen.Printable(n.Name), screen.Printable(strings.Join(n.Differs, ", ")))
+			}
+		}
+		return r.Print(shown)
 	})
 }
