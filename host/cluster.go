@@ -12,4 +12,7 @@ type Node struct {
 	Version string // of weft
 	Seen    int64  // when the store last heard of it, Unix nanoseconds
 	Lease   time.Duration
+	// Drained says that an operator has moved the sessions away from it: it takes them only
+	// if no other node can.
+	Drained bool
 }
