@@ -76,6 +76,16 @@ type Run struct {
 	// Kept are events that no step has waited for yet, by type, oldest first, at most
 	// 20 of them.
 	Kept []Kept
+	// ParentRun is the run id of the run that began this one as its child, and ParentStep
+	// the step that did so; "": no run, or the record is older than these fields.
+	ParentRun  string
+	ParentStep string
+	// ForkedFrom is the run id of the run of whose past this one is a fork, ForkedAt the
+	// position in the session's journal from which it continues. RetriedFrom is the run
+	// id of the failed run that this one continues. "": none, or the record is older.
+	ForkedFrom  string
+	ForkedAt    uint64
+	RetriedFrom string
 	// Steps counts finished invocations, and Fuel the fuel that they burnt.
 	Steps uint64
 	Fuel  uint64

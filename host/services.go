@@ -113,6 +113,9 @@ type Runs interface {
 	Get(ctx context.Context, tenant, id string) (Run, error)
 	// List lists handlers' latest runs. more says whether others follow.
 	List(ctx context.Context, q RunQuery) (runs []Run, more bool, err error)
+	// Rows lists runs, also those that are not the latest of their handlers. more says
+	// whether others follow in the direction of the query.
+	Rows(ctx context.Context, q RowQuery) (rows []RunRow, more bool, err error)
 	// SendOnce sends an event to a running run: to the named step, or to all steps that
 	// accept it. If once is not zero, the event counts once, and a repeated request is
 	// acknowledged in the same way, even after the run's end.

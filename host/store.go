@@ -349,6 +349,9 @@ type Store interface {
 	Run(ctx context.Context, tenant, runID string) (Run, error)
 	// Runs lists handlers' latest runs.
 	Runs(ctx context.Context, q RunQuery) (runs []Run, more bool, err error)
+	// Rows lists runs, also those that are not the latest of their handlers. more says
+	// whether others follow in the direction of the query.
+	Rows(ctx context.Context, q RowQuery) (rows []RunRow, more bool, err error)
 	// CountRuns counts the running runs of a tenant by workflow and version, in
 	// the order of these.
 	CountRuns(ctx context.Context, tenant string) ([]VersionRuns, error)

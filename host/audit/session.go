@@ -339,6 +339,8 @@ func differences(a, b *host.Run) []string {
 		{"paused", a.Paused == b.Paused},
 		{"blocked", a.Blocked == b.Blocked || a.Blocked != nil && b.Blocked != nil && *a.Blocked == *b.Blocked},
 		{"waiting_for", slices.Equal(a.WaitingFor, b.WaitingFor)},
+		{"parent", a.ParentRun == b.ParentRun && a.ParentStep == b.ParentStep},
+		{"origin", a.ForkedFrom == b.ForkedFrom && a.ForkedAt == b.ForkedAt && a.RetriedFrom == b.RetriedFrom},
 		{"steps", a.Steps == b.Steps},
 		{"fuel", a.Fuel == b.Fuel},
 	} {

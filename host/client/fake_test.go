@@ -38,6 +38,7 @@ type fake struct {
 	start     host.StartRequest
 	startBody string
 	query     host.RunQuery
+	rows      host.RowQuery
 	journal   host.TimelineQuery
 	sent      abi.Event
 	step      string
@@ -65,6 +66,14 @@ func (f *fake) Get(context.Context, string, string) (host.Run, error) { return f
 func (f *fake) List(_ context.Context, q host.RunQuery) ([]host.Run, bool, error) {
 	f.query = q
 	return f.runs, f.more, f.err
+}
+
+func (f *fake) Rows(_ context.Context, q host.RowQuery) (rows []host.RunRow, more bool, err error) {
+	f.rows = q
+	for i := range f.runs {
+		rows = append(rows, host.RunRow{Run: f.runs[i], Phase: f.runs[i].Phase()})
+	}
+	return rows, f.more, f.err
 }
 
 func (f *fake) SendOnce(_ context.Context, _, _ string, e abi.Event, step string, _ host.Once) (host.Delivery, error) {

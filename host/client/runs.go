@@ -93,6 +93,125 @@ func (c *Client) record(ctx context.Context, r request) (Record, error) {
 	return Record{}, a.failure()
 }
 
+// RowQuery selects runs, also those that are not the latest of their handlers. Empty
+// filters do not filter.
+type RowQuery struct {
+	Phases     []host.Phase
+	Workflows  []string
+	Version    string // digest of the version that the runs use, or at least its first 8 digits
+	Session    string
+	Handler    string // all runs of this handler
+	Parent     string // children of the run with this run id
+	ForkedFrom string // forks of the run with this run id
+	ID         string // prefix of a run id or a handler id, 3 characters or more
+	ErrorCode  string
+	// Since and Until bound the last update, StartedAfter and StartedBefore the start.
+	Since, Until                time.Time
+	StartedAfter, StartedBefore time.Time
+	Children                    bool   // also runs that are children of others
+	Text                        string // words that all occur in the error or the result; WORD* matches a prefix
+	Limit                       int    // 1 to 200; 0: 50
+	Cursor                      string // Next or Previous of another page, with the same filters
+}
+
+// Row is a run in a list: decoded, and as the server sent it. Tenant and Result are zero;
+// the error may be cut.
+type Row struct {
+	host.RunRow
+	Result string // the beginning of the result as JSON; "": none
+	JSON   json.RawMessage
+}
+
+// RowPage is a page of a list of runs, newest first.
+type RowPage struct {
+	Rows           []Row
+	Next, Previous string // cursors of the pages after and before; "": none
+}
+
+// Rows lists runs.
+func (c *Client) Rows(ctx context.Context, q RowQuery) (RowPage, error) {
+	v := url.Values{"workflow_name": q.Workflows}
+	for _, p := range q.Phases {
+		v.Add("phase", string(p))
+	}
+	for name, value := range map[string]string{
+		"version": q.Version, "session": q.Session, "handler": q.Handler, "parent": q.Parent, "forked_from": q.ForkedFrom, "id": q.ID,
+		"error_code": q.ErrorCode, "q": q.Text, "cursor": q.Cursor,
+	} {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	for name, t := range map[string]time.Time{"since": q.Since, "until": q.Until, "started_after": q.StartedAfter, "started_before": q.StartedBefore} {
+		if !t.IsZero() {
+			v.Set(name, t.UTC().Format(time.RFC3339Nano))
+		}
+	}
+	if q.Children {
+		v.Set("children", "true")
+	}
+	if q.Limit != 0 {
+		v.Set("limit", strconv.Itoa(q.Limit))
+	}
+	var list struct {
+		Runs       []json.RawMessage `json:"runs"`
+		NextCursor string            `json:"next_cursor"`
+		PrevCursor string            `json:"prev_cursor"`
+	}
+	if err := c.getJSON(ctx, "/runs", v, &list); err != nil {
+		return RowPage{}, err
+	}
+	p := RowPage{Next: list.NextCursor, Previous: list.PrevCursor, Rows: make([]Row, len(list.Runs))}
+	for i, text := range list.Runs {
+		var row apiwire.Row
+		if err := json.Unmarshal(text, &row); err != nil {
+			return RowPage{}, host.Errorf(host.CodeInvalidMessage, "The server's list of runs is not understood: %v", err)
+		}
+		p.Rows[i] = Row{RunRow: row.RunRow(), Result: string(row.Result), JSON: text}
+	}
+	return p, nil
+}
+
+// Details is a run with the runs that are connected with it; see [Client.Details].
+type Details struct {
+	Record
+	Runs, Children, Forks []host.RunRow // newest 20 each, in the form of a [Row]
+}
+
+// Details reads a run, or the latest run of a handler, with all runs of the handler, its
+// children and its forks.
+func (c *Client) Details(ctx context.Context, id string) (Details, error) {
+	a, err := c.want(ctx, http.StatusOK, request{method: http.MethodGet, path: "/runs/" + url.PathEscape(id)})
+	if err != nil {
+		return Details{}, err
+	}
+	rec, err := decodeRecord(a.body)
+	if err != nil {
+		return Details{}, err
+	}
+	var body apiwire.RunDetails
+	if err := json.Unmarshal(a.body, &body); err != nil {
+		return Details{}, host.Errorf(host.CodeInvalidMessage, "The server's run is not understood: %v", err)
+	}
+	d := Details{Record: rec}
+	d.Fuel, d.RetriedFrom = body.Fuel, body.RetriedFrom
+	if body.Parent != nil {
+		d.ParentRun, d.ParentStep = body.Parent.RunID, body.Parent.Step
+	}
+	if body.ForkedFrom != nil {
+		d.ForkedFrom, d.ForkedAt = body.ForkedFrom.RunID, body.ForkedFrom.At
+	}
+	for _, list := range []struct {
+		to   *[]host.RunRow
+		from []apiwire.Row
+	}{{&d.Runs, body.Runs}, {&d.Children, body.Children}, {&d.Forks, body.Forks}} {
+		for i := range list.from {
+			*list.to = append(*list.to, list.from[i].RunRow())
+		}
+	}
+	return d, nil
+}
+
 // ListQuery selects handlers by their latest runs. Empty filters do not filter.
 type ListQuery struct {
 	Statuses  []string

@@ -5,7 +5,9 @@
 // hand requests to it, and one of them takes its place when it leaves, dies or cannot be
 // reached by the store. Who owns the sessions, the store decides: it refuses each commit of a
 // node that another node has closed. Clocks decide how soon a node is replaced, and how
-// fresh an answer from memory is. They never decide what is written.
+// fresh an answer from memory is. They never decide what is written. Machines' clocks need
+// not agree: what passes is measured by monotonic clocks, and the time of runs is that of
+// the store; see [Node.Time].
 //
 // The package does not depend on what a request means, how runs are executed, or the kind
 // of store.
@@ -80,7 +82,7 @@ type Info struct {
 	Beats, Batch uint64
 	// Connected says that the connection over which the node sends its beats stands.
 	Connected bool
-	// Beat is the time of the newest beat by the clock of the store, for display.
+	// Beat is the time of the newest beat by the clock of the store.
 	Beat time.Time
 }
 

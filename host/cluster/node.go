@@ -61,13 +61,15 @@ type Stats struct {
 	Lost               uint64 // entries of this node that others closed
 	WentBack           uint64 // times that the store had lost commits
 	Age                time.Duration
+	ClockOffset        time.Duration // of the time of the cluster from the machine's clock
 }
 
 // Node is this process among the nodes. Its methods may be called from any goroutine, but
 // Run and Step from one at a time.
 type Node struct {
-	cfg  Config
-	wake chan struct{} // capacity 1: makes Run step
+	cfg   Config
+	wake  chan struct{} // capacity 1: makes Run step
+	clock clock
 
 	mu       sync.Mutex // guards the fields below; no I/O under it
 	phase    phase
@@ -120,7 +122,7 @@ func New(cfg Config) *Node {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Node{cfg: cfg, wake: make(chan struct{}, 1), changed: make(chan struct{}), tenures: map[uint64]tenure{}}
+	return &Node{cfg: cfg, wake: make(chan struct{}, 1), clock: clock{now: cfg.Now}, changed: make(chan struct{}), tenures: map[uint64]tenure{}}
 }
 
 // Join enters the node for the first time. Its error says why this process cannot be a node.
@@ -241,6 +243,7 @@ func (n *Node) beaten(place Place, sent, now time.Time, v View, err error) {
 		return
 	}
 	n.answered = true
+	n.clock.answered(sent, now, v.Node(place.Epoch).Beat)
 	n.watch.answered(now, v)
 	n.lease = sent.Add(leaseFor)
 	var soon time.Duration
@@ -477,6 +480,10 @@ func (n *Node) Run(ctx context.Context) {
 	}
 }
 
+// Time returns the time of the cluster: that of the store, carried on by this node's own
+// clock. It never goes back, and steps of the machine's clock do not change it.
+func (n *Node) Time() time.Time { return n.clock.time() }
+
 // Hurry makes the node read the table now: another node says that it has changed.
 func (n *Node) Hurry() {
 	n.mu.Lock()
@@ -485,6 +492,24 @@ func (n *Node) Hurry() {
 	select {
 	case n.wake <- struct{}{}:
 	default:
+	}
+}
+
+// Entry waits until the node has an entry with another epoch than the given one, and may be
+// given the sessions.
+func (n *Node) Entry(ctx context.Context, not uint64) (Place, error) {
+	for {
+		n.mu.Lock()
+		place, there, changed := n.place, n.phase == inside && n.place.Epoch != not, n.changed
+		n.mu.Unlock()
+		if there {
+			return place, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return Place{}, ctx.Err()
+		}
 	}
 }
 
@@ -762,6 +787,7 @@ func (n *Node) Stats() Stats {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s := n.stats
+	s.ClockOffset = n.clock.away()
 	if n.watch != nil && !n.watch.newest.IsZero() {
 		s.Age = n.cfg.Now().Sub(n.watch.newest)
 	}

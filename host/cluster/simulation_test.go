@@ -31,6 +31,7 @@ const (
 	noFence          // a commit neither looks at the entry nor locks it
 	noOwner          // a commit does not look who the owner is
 	earlyLease       // a host looks at its lease before it reads its memory
+	ownClock         // a host takes the time from its machine
 )
 
 var (
@@ -282,6 +283,9 @@ func (m *model) end(c *commit) error {
 type process struct {
 	table  *table
 	node   *Node
+	skew   time.Duration // of its machine's clock from the store's
+	drift  float64       // of its machine's clock, each second
+	began  time.Time
 	paused time.Time // until when
 	dead   bool
 	leaves bool
@@ -293,6 +297,11 @@ type process struct {
 	sent   *commit // a commit that the connection carries although the host is gone
 	queued *queued // a batch that the store has not got yet, of a host that is gone
 	read   *reading
+}
+
+// own returns the time by the clock of the process's machine.
+func (p *process) own(now time.Time) time.Time {
+	return now.Add(p.skew + time.Duration(float64(now.Sub(p.began))*p.drift))
 }
 
 type queued struct {
@@ -373,10 +382,20 @@ var canceled = func() context.Context {
 
 func (w *world) chance(one int) bool { return w.rnd.IntN(one) == 0 }
 
+// Clocks of machines: wrong by at most clockSkew, and by at most clockRate of what passes.
+// The time of the cluster may be wrong by half of what a beat takes.
+const (
+	clockSkew = 10 * time.Minute
+	clockRate = 1e-4
+	clockOff  = beatTimeout/2 + 100*time.Millisecond
+)
+
 func (w *world) join() {
 	w.made++
-	p := &process{table: &table{model: w.model}}
-	p.node = New(Config{Table: p.table, Self: Self{Name: fmt.Sprint("n", w.made), Lease: 2 * time.Second}, Chance: w.rnd.Float64, Now: func() time.Time { return w.now }})
+	p := &process{table: &table{model: w.model}, began: w.now}
+	p.skew = time.Duration(w.rnd.Int64N(int64(2*clockSkew))) - clockSkew
+	p.drift = (2*w.rnd.Float64() - 1) * clockRate
+	p.node = New(Config{Table: p.table, Self: Self{Name: fmt.Sprint("n", w.made), Lease: 2 * time.Second}, Chance: w.rnd.Float64, Now: func() time.Time { return p.own(w.now) }})
 	w.processes = append(w.processes, p)
 }
 
@@ -468,7 +487,7 @@ func (w *world) step(p *process) {
 		}
 	}
 	for {
-		op, _ := p.node.Step(w.now)
+		op, _ := p.node.Step(p.own(w.now))
 		if op == nil {
 			break
 		}
@@ -498,7 +517,7 @@ func (w *world) perform(p *process, op *Op) {
 			p.table.cut = cut
 			back = op.Timeout
 		}
-		p.later = append(p.later, later{now.Add(back), done})
+		p.later = append(p.later, later{now.Add(back), func(now time.Time) { done(p.own(now)) }})
 	}})
 }
 
@@ -549,6 +568,13 @@ func (w *world) commit(p *process) {
 		if w.finish(w.end(p.write)) != nil {
 			w.drop(p, false)
 			return
+		}
+		at := p.node.Time()
+		if w.fault == ownClock {
+			at = p.own(w.now)
+		}
+		if off := at.Sub(w.now); off.Abs() > clockOff && w.lost == nil {
+			w.lost = fmt.Errorf("the time of a run is %s off", off)
 		}
 		p.memory++
 		w.acked = max(w.acked, p.memory)
@@ -618,7 +644,7 @@ func TestSimulation(t *testing.T) {
 // The simulation finds mistakes.
 func TestSimulationFindsFaults(t *testing.T) {
 	for f, tt := range map[fault]struct{ name, want string }{
-		noFence: {"no fence", "double owner"}, noOwner: {"no check of the owner", "double owner"}, earlyLease: {"lease before the read", "from memory"},
+		noFence: {"no fence", "double owner"}, noOwner: {"no check of the owner", "double owner"}, ownClock: {"time of the machine", "the time of a run"}, earlyLease: {"lease before the read", "from memory"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for seed := range uint64(10_000) {

@@ -134,7 +134,7 @@ func (s *Session) decideChild(e *Entry, inv *invocation, req RunWorkflow) (decis
 	}
 	t := *req.Start
 	t.RunID, t.HandlerID, t.Seed = part.RunID, id, r.derive("seed", inv, e.N)
-	t.Parent = &Parent{Session: s.key.Session, Stream: req.Stream, Depth: r.depth() + 1}
+	t.Parent = &Parent{Session: s.key.Session, Stream: req.Stream, Depth: r.depth() + 1, RunID: r.rec.RunID, Step: inv.step.name}
 	t.Age = r.firstStart()
 	d := decision{entry: e}
 	part.Start = t.part()

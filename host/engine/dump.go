@@ -166,6 +166,15 @@ func (d *dumper) record(r host.Run) {
 	if ev := r.Result; ev != nil {
 		d.line("  result %d run=%s %s types=%v internal=%t terminal=%t %s", ev.Seq, ev.RunID, ev.QualifiedName(), ev.Types, ev.Internal, ev.Terminal, showRaw(ev.Body))
 	}
+	if r.ParentRun+r.ParentStep != "" {
+		d.line("  child of %s step=%s", r.ParentRun, r.ParentStep)
+	}
+	if r.ForkedFrom != "" || r.ForkedAt != 0 {
+		d.line("  fork of %s at %d", r.ForkedFrom, r.ForkedAt)
+	}
+	if r.RetriedFrom != "" {
+		d.line("  retry of %s", r.RetriedFrom)
+	}
 	if r.Paused {
 		d.line("  paused")
 	}

@@ -244,6 +244,10 @@ type Parent struct {
 	Session string `cbor:"1,keyasint"`
 	Stream  bool   `cbor:"2,keyasint,omitempty"` // the parent's stream shows the child's events
 	Depth   int    `cbor:"3,keyasint"`           // number of runs above the child
+	// RunID and Step are the run and the step that began the child; "" in the journals of
+	// older servers.
+	RunID string `cbor:"4,keyasint,omitempty"`
+	Step  string `cbor:"5,keyasint,omitempty"`
 }
 
 // ChildPart belongs to an EntryChild.

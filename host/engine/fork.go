@@ -39,6 +39,8 @@ type ForkTarget struct {
 	// Trace is the trace context of the caller that asked for the fork; nil: none.
 	// Children that continue with the run have the same.
 	Trace *host.Trace
+	// Retry: the run continues in the place of the one that failed.
+	Retry bool
 }
 
 // ForkedRun is a run that continues in a fork.
@@ -56,7 +58,7 @@ type ForkedRun struct {
 //
 // [ErrUnknownRun]; a [*host.Error] for a run that has not begun.
 func (s *Session) Fork(runID string, t ForkTarget) (runs []ForkedRun, anew []host.Renewed, err error) {
-	f := &forker{s: s, t: t, lost: t.At - s.now}
+	f := &forker{s: s, t: t, lost: t.At - s.now, at: s.seq}
 	var top *run
 	if runID != "" {
 		if top, err = s.activeRun(runID); err != nil {
@@ -128,7 +130,8 @@ func (s *Session) Limit(limits func(version string) (host.Limits, error)) error 
 type forker struct {
 	s     *Session
 	t     ForkTarget
-	lost  int64 // nanoseconds since the newest entry; negative if its clock was ahead
+	at    uint64 // position of the fork
+	lost  int64  // nanoseconds since the newest entry; negative if its clock was ahead
 	runs  []*run
 	names map[string]ForkedRun // by old run id
 }
@@ -200,6 +203,14 @@ func (f *forker) rename(r *run, top bool) ForkedRun {
 	r.rec.RunID, r.rec.HandlerID = out.RunID, out.HandlerID
 	r.rec.Started, r.rec.Updated, r.age = s.now, s.now, 0
 	r.rec.Trace = f.t.Trace
+	switch {
+	case !top:
+	case f.t.Retry: // in the place of the run, whose parent waits for it no more
+		r.rec.RetriedFrom = was
+	default:
+		r.rec.ParentRun, r.rec.ParentStep, r.rec.RetriedFrom = "", "", ""
+		r.rec.ForkedFrom, r.rec.ForkedAt = was, f.at
+	}
 	return out
 }
 
@@ -224,6 +235,7 @@ func (f *forker) children(r *run) (anew []host.Renewed, err error) {
 				}
 				c.run, c.handler = name.RunID, name.HandlerID
 				s.runs[c.run].parent.depth = r.depth() + 1
+				s.runs[c.run].rec.ParentRun = r.rec.RunID
 			} else {
 				if c.start == nil {
 					return nil, corruptChild(c)
@@ -251,7 +263,7 @@ func (f *forker) renew(r *run, inv *invocation, c *child) host.Renewed {
 	start.HandlerID = derivedID(f.derive("handler", c.run))
 	start.Seed = f.derive("seed", c.run)
 	start.Trace = f.t.Trace
-	start.Parent = &Parent{Session: f.t.Key.Session, Stream: c.stream, Depth: r.depth() + 1}
+	start.Parent = &Parent{Session: f.t.Key.Session, Stream: c.stream, Depth: r.depth() + 1, RunID: r.rec.RunID, Step: inv.step.name}
 	start.Age = r.firstStart()
 	c.run, c.handler = derivedID(f.derive("run", c.run)), start.HandlerID
 	c.start, c.begun, c.seen = &start, false, 0

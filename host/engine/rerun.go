@@ -60,6 +60,7 @@ func (s *Session) Rerun(runID string, invocation uint64, version string, t ForkT
 		}
 		s.move(r, version, g)
 	}
+	t.Retry = true
 	if runs, anew, err = s.Fork(runID, t); err == nil {
 		s.root = state.Empty() // the session has a state of its own by now
 	}

@@ -84,11 +84,15 @@ func (r *run) firstStart() int64 {
 
 // record is the record of a run when it is created.
 func (s *Session) record(runID string, p *StartPart, g *Graph) host.Run {
-	return host.Run{
+	rec := host.Run{
 		Tenant: s.key.Tenant, HandlerID: p.HandlerID, RunID: runID, SessionID: s.key.Session,
 		Workflow: g.Workflow(), Version: p.Version, Status: host.StatusRunning, Started: s.now, Updated: s.now,
 		Trace: p.Trace,
 	}
+	if p.Parent != nil {
+		rec.ParentRun, rec.ParentStep = p.Parent.RunID, p.Parent.Step
+	}
+	return rec
 }
 
 // settle ends the folding of an entry for a run that continues. It reports unhandled

@@ -96,6 +96,11 @@ type savedRecord struct {
 	Blocked      *host.Blocked     `cbor:"14,keyasint,omitempty"`
 	WaitingFor   []host.Waiting    `cbor:"15,keyasint,omitempty"`
 	Kept         []host.Kept       `cbor:"20,keyasint,omitempty"`
+	ParentRun    string            `cbor:"23,keyasint,omitempty"`
+	ParentStep   string            `cbor:"24,keyasint,omitempty"`
+	ForkedFrom   string            `cbor:"25,keyasint,omitempty"`
+	ForkedAt     uint64            `cbor:"26,keyasint,omitempty"`
+	RetriedFrom  string            `cbor:"27,keyasint,omitempty"`
 	Steps        uint64            `cbor:"16,keyasint,omitempty"`
 	Fuel         uint64            `cbor:"17,keyasint,omitempty"`
 	Trace        *host.Trace       `cbor:"19,keyasint,omitempty"`

@@ -33,6 +33,8 @@ var roles = map[string]host.Role{
 	"GET /workflows/:name/schema":         host.RoleRead,
 	"GET /workflows/:name/events":         host.RoleRead,
 	"POST /workflows/:name/run":           host.RoleRun,
+	"GET /runs":                           host.RoleRead,
+	"GET /runs/:id":                       host.RoleRead,
 	"GET /handlers":                       host.RoleRead,
 	"GET /handlers/:id":                   host.RoleRead,
 	"GET /handlers/:id/journal":           host.RoleRead,

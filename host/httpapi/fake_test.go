@@ -35,7 +35,8 @@ type fakeHost struct {
 	lastStep  string
 	lastOnce  host.Once
 	journal   []host.TimelineEntry // of every run
-	asked     host.TimelineQuery   // the last one
+	lastRows  host.RowQuery
+	asked     host.TimelineQuery // the last one
 	lastQuery host.RunQuery
 
 	lastMigrate []host.MigrateRequest
@@ -308,6 +309,27 @@ func (f *fakeHost) List(_ context.Context, q host.RunQuery) ([]host.Run, bool, e
 		return runs[:q.Limit], true, nil
 	}
 	return runs, false, nil
+}
+
+// Rows implements host.Runs.
+func (f *fakeHost) Rows(_ context.Context, q host.RowQuery) (rows []host.RunRow, more bool, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lastRows = q
+	for _, h := range f.handlers {
+		r := h.latest()
+		if q.From == nil || r.Started < q.From.Started && !q.Back || r.Started > q.From.Started && q.Back {
+			rows = append(rows, host.RunRow{Run: *r, Phase: r.Phase()})
+		}
+	}
+	slices.SortFunc(rows, func(a, b host.RunRow) int { return int(b.Started - a.Started) })
+	switch {
+	case len(rows) <= q.Limit:
+		return rows, false, nil
+	case q.Back:
+		return rows[len(rows)-q.Limit:], true, nil
+	}
+	return rows[:q.Limit], true, nil
 }
 
 // SendOnce implements host.Runs.

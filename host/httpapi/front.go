@@ -21,7 +21,7 @@ import (
 // including /health and /ready. Its methods may be called from any goroutine, but Put and
 // Take from one goroutine at a time.
 type Front struct {
-	banner string
+	head   func(h http.Header, r *http.Request)
 	absent func(http.ResponseWriter, *http.Request) // nil: refuse
 	http   *http.Server
 	grace  time.Duration
@@ -39,11 +39,11 @@ type behind struct {
 }
 
 // NewFront makes a front without a server; it does not listen yet. Of the
-// configuration it takes the log, the version, the grace, MaxConnections, TLS, Around and
-// Absent.
+// configuration it takes the log, the version, the grace, CORSOrigins, MaxConnections, TLS,
+// Around and Absent.
 func NewFront(cfg Config) *Front {
 	cfg = cfg.withDefaults()
-	f := &Front{banner: cfg.banner(), absent: cfg.Absent, grace: cfg.Grace, why: errShutdown}
+	f := &Front{head: cfg.Head(), absent: cfg.Absent, grace: cfg.Grace, why: errShutdown}
 	f.http = newHTTP(cfg.around(f), cfg.Log, cfg.TLS)
 	f.conns = abuse.Bind(f.http, cfg.MaxConnections)
 	return f
@@ -135,9 +135,7 @@ func (f *Front) refuse(w http.ResponseWriter, r *http.Request, why *host.Error) 
 		body, _ = apiwire.Append(nil, &apiwire.Unhealthy{Status: unhealthy, Detail: why.Message, Code: why.Code})
 	}
 	h := w.Header()
-	h.Set("Server", f.banner)
-	h.Set(headerRequestID, requestID(r))
-	h.Set("X-Content-Type-Options", "nosniff")
+	f.head(h, r)
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	setRetryAfter(h, why)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -119,5 +120,21 @@ func TestFront(t *testing.T) {
 	put()
 	if status, _, out := ask(t, http.MethodGet, url+"/health"); status != http.StatusOK {
 		t.Errorf("with another server: %d %s", status, out)
+	}
+}
+
+// The page of an allowed origin reads why there is no server, and no other page does.
+func TestPageReadsWhyThereIsNoServer(t *testing.T) {
+	front := httpapi.NewFront(httpapi.Config{CORSOrigins: []string{"http://example.test"}})
+	for origin, want := range map[string]string{"http://example.test": "http://example.test", "http://other.test": ""} {
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/workflows", http.NoBody)
+		r.Header.Set("Origin", origin)
+		front.ServeHTTP(w, r)
+		if got := w.Header().Get("Access-Control-Allow-Origin"); w.Code != http.StatusServiceUnavailable || got != want {
+			t.Errorf("the page of %s gets %d, allowed: %q", origin, w.Code, got)
+		}
+		if w.Header().Get("X-Request-Id") == "" || w.Header().Get("Vary") != "Origin" {
+			t.Errorf("the headers are %v", w.Header())
+		}
 	}
 }

@@ -103,18 +103,12 @@ func (s *Server) protect(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
 		h := c.Response().Header()
-		h.Set("Vary", "Origin")
-		h.Set("Server", s.banner)
-		h.Set("X-Content-Type-Options", "nosniff")
+		setHead(h, s.banner)
 		cors, err := s.guard.check(r, isOpen(r))
 		if err != nil {
 			return err
 		}
-		if cors != "" {
-			h.Set("Access-Control-Allow-Origin", cors)
-			h.Set("Access-Control-Allow-Credentials", "true")
-			h.Set("Access-Control-Expose-Headers", exposedHeaders)
-		}
+		allow(h, cors)
 		if r.Method != http.MethodOptions {
 			return next(c)
 		}
@@ -125,9 +119,41 @@ func (s *Server) protect(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
+// setHead sets the headers of every answer.
+func setHead(h http.Header, banner string) {
+	h.Set("Vary", "Origin")
+	h.Set("Server", banner)
+	h.Set("X-Content-Type-Options", "nosniff")
+}
+
+// allow lets the page of an allowed origin read the answer. Without an origin it does nothing.
+func allow(h http.Header, cors string) {
+	if cors == "" {
+		return
+	}
+	h.Set("Access-Control-Allow-Origin", cors)
+	h.Set("Access-Control-Allow-Credentials", "true")
+	h.Set("Access-Control-Expose-Headers", exposedHeaders)
+}
+
+// Head returns a function that sets the headers of an answer that no [Server] gives, such
+// as a probe's while there is none: those that each answer of a server has, the request's
+// id, and the permission of the page of an allowed origin to read the answer. Such an answer
+// contains nothing that a guard would protect.
+func (c Config) Head() func(h http.Header, r *http.Request) {
+	c = c.withDefaults()
+	g, banner := newGuard(c), c.banner()
+	return func(h http.Header, r *http.Request) {
+		setHead(h, banner)
+		h.Set(headerRequestID, requestID(r))
+		cors, _ := g.check(r, true) // of an open path, only the origin counts
+		allow(h, cors)
+	}
+}
+
 // exposedHeaders are the headers of an answer that the page of an allowed origin may
 // read, in addition to the headers that browsers always show.
-const exposedHeaders = "ETag, Location, Retry-After, Warning, " + headerRequestID
+const exposedHeaders = "ETag, Location, Retry-After, Warning, Weft-Outcome, " + headerRequestID
 
 // preflight tells a browser that the page of an allowed origin may send its request.
 func preflight(c echo.Context) error {

@@ -159,7 +159,7 @@ func parseList(tenant string, v url.Values) (host.RunQuery, error) {
 		return q, err
 	}
 	if text := v.Get("since"); text != "" {
-		if q.Since, err = parseSince(text); err != nil {
+		if q.Since, err = parseTime("since", text); err != nil {
 			return q, err
 		}
 	}
@@ -187,13 +187,13 @@ func filterOf(values []string) []string {
 	return slices.Compact(values)
 }
 
-// parseSince reads a time as Unix nanoseconds. A time outside their range becomes the
+// parseTime reads a time of a query as Unix nanoseconds. A time outside their range becomes the
 // nearest limit. A space counts as a plus, because an unescaped query turns plus into a
 // space.
-func parseSince(text string) (int64, error) {
+func parseTime(name, text string) (int64, error) {
 	t, err := time.Parse(time.RFC3339, strings.Replace(text, " ", "+", 1))
 	if err != nil {
-		return 0, invalid("Invalid since: '%s'. It must be a time like 2026-11-21T02:47:31Z", clip(text))
+		return 0, invalid("Invalid %s: '%s'. It must be a time like 2026-11-21T02:47:31Z", name, clip(text))
 	}
 	switch sec := t.Unix(); {
 	case sec < 0:

@@ -118,6 +118,8 @@ func (s *Server) routes() {
 	e.POST("/handlers/:id/retry", s.retryHandler)
 	e.POST("/handlers/:id/fork", s.forkHandler)
 
+	read("/runs", s.listRuns)
+	read("/runs/:id", s.getDetails)
 	read("/runs/:id/journal", s.runJournal)
 	read("/runs/:id/journal/:seq", s.runEntry)
 	read("/runs/:id/state", s.getStateAt)

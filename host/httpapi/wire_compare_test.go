@@ -82,7 +82,7 @@ func shown(events []streamed) []byte {
 func (p *player) readUntil(t *testing.T, first string) {
 	t.Helper()
 	id, typ, _ := strings.Cut(first, " ")
-	resp, err := p.client.Get(p.url + "/events/" + id + "?sse=false&after_sequence=-1&include_internal=true")
+	resp, err := p.client.Get(p.next() + "/events/" + id + "?sse=false&after_sequence=-1&include_internal=true")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,27 +1,50 @@
 package httpapi_test
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"testing"
 
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/store/postgres/pgtest"
 )
 
 // TestWireReplayByRealHost plays the recorded exchanges to a server in a separate
 // process, with the recorded workflows as plugins: the real scheduler, journal and
 // sandbox give the same answers as the other server.
 func TestWireReplayByRealHost(t *testing.T) {
-	p := hosttest.Serve(t, t.TempDir(), "--cors-origin", "http://example.test")
+	replayByHosts(t, hosttest.Serve(t, t.TempDir(), "--cors-origin", "http://example.test"))
+}
+
+// Three nodes on one PostgreSQL give the same answers, each to every third request.
+func TestWireReplayByNodes(t *testing.T) {
+	store := pgtest.Own(t).URL
+	var nodes []*hosttest.Process
+	for i := range 3 {
+		nodes = append(nodes, hosttest.Serve(t, t.TempDir(), "--cors-origin", "http://example.test",
+			"--cluster", "--node", fmt.Sprint("n", i), "--cluster-addr", "127.0.0.1:0", "--store", store))
+	}
+	replayByHosts(t, nodes...)
+}
+
+// replayByHosts uploads the recorded workflows and plays the exchanges to the servers in
+// turn.
+func replayByHosts(t *testing.T, hosts ...*hosttest.Process) {
+	t.Helper()
 	for _, name := range []string{"hello", "plain", "fail", "slow", "timeout", "human", "waiter"} {
-		if status, out := p.Do(t, http.MethodPut, "/plugins/"+name, hosttest.BuildPlugin(t, "recorded", name)); status != http.StatusCreated {
+		if status, out := hosts[0].Do(t, http.MethodPut, "/plugins/"+name, hosttest.BuildPlugin(t, "recorded", name)); status != http.StatusCreated {
 			t.Fatalf("%s: %d %s", name, status, out)
 		}
 	}
+	var urls []string
+	for _, p := range hosts {
+		urls = append(urls, p.URL)
+	}
 	differences := maps.Clone(wireDifferences)
 	maps.Copy(differences, hostDifferences)
-	replayWire(t, p.URL, differences)
+	replayWire(t, urls, differences)
 }
 
 // hostDifferences are intended differences in addition to wireDifferences, or in place of

@@ -88,13 +88,13 @@ func TestWireReplay(t *testing.T) {
 	s := newServer(t, f, func(c *httpapi.Config) { c.CORSOrigins = []string{"http://example.test"} })
 	server := httptest.NewServer(s.Handler())
 	defer server.Close()
-	replayWire(t, server.URL, wireDifferences)
+	replayWire(t, []string{server.URL}, wireDifferences)
 }
 
-// replayWire sends the recorded requests in order and compares the answers. The server
-// must serve exactly the workflows of testdata/wire and allow the origin
-// http://example.test.
-func replayWire(t *testing.T, url string, differences map[string]difference) {
+// replayWire sends the recorded requests in order, each to the next of the servers, and
+// compares the answers. The servers act as one. They must serve exactly the workflows of
+// testdata/wire and allow the origin http://example.test.
+func replayWire(t *testing.T, urls []string, differences map[string]difference) {
 	files, err := filepath.Glob("../../testdata/wire/*.http")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no recorded exchanges (%v)", err)
@@ -112,7 +112,7 @@ func replayWire(t *testing.T, url string, differences map[string]difference) {
 			t.Errorf("difference for %s, which was not recorded", name)
 		}
 	}
-	p := &player{url: url, given: givenIDs(all)}
+	p := &player{urls: urls, given: givenIDs(all)}
 	defer p.client.CloseIdleConnections()
 	for _, x := range all {
 		t.Run(x.name, func(t *testing.T) { p.play(t, x, differences[x.name]) })
@@ -188,9 +188,10 @@ func givenIDs(all []exchange) map[string]bool {
 	return ids
 }
 
-// player sends recorded requests to a server.
+// player sends recorded requests to servers in turn.
 type player struct {
-	url    string
+	urls   []string
+	sent   int
 	client http.Client
 	given  map[string]bool
 }
@@ -249,12 +250,18 @@ func (p *player) send(t *testing.T, x exchange, shift int) reply {
 			header.Set("Last-Event-ID", shifted(id, shift))
 		}
 	}
-	req, err := http.NewRequest(x.req.Method, p.url+target, bytes.NewReader(x.reqBody))
+	req, err := http.NewRequest(x.req.Method, p.next()+target, bytes.NewReader(x.reqBody))
 	if err != nil {
 		t.Fatal(err)
 	}
 	req.Header, req.Host, req.Close = header, x.req.Host, true
 	return p.do(t, req)
+}
+
+// next returns the server of the next request.
+func (p *player) next() string {
+	p.sent++
+	return p.urls[p.sent%len(p.urls)]
 }
 
 func (p *player) do(t *testing.T, req *http.Request) reply {
@@ -273,7 +280,7 @@ func (p *player) do(t *testing.T, req *http.Request) reply {
 
 func (p *player) get(t *testing.T, target string) []byte {
 	t.Helper()
-	req, err := http.NewRequest(http.MethodGet, p.url+target, nil)
+	req, err := http.NewRequest(http.MethodGet, p.next()+target, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,6 +87,9 @@ func TestFork(t *testing.T) {
 				if run.Status != host.StatusRunning || run.RunID == first.RunID || run.HandlerID == "h" || run.SessionID != run.HandlerID || run.Started != b.clock().UnixNano() {
 					t.Errorf("fork at %d: %+v", e.Seq, run)
 				}
+				if run.ForkedFrom != first.RunID || run.ForkedAt != e.Seq || run.RetriedFrom+run.ParentRun != "" {
+					t.Errorf("the fork at %d says that it is of %s at %d", e.Seq, run.ForkedFrom, run.ForkedAt)
+				}
 				if forks%2 == 0 {
 					b.open(t)
 				}
@@ -263,6 +266,9 @@ func TestForkWithChildren(t *testing.T) {
 				t.Fatalf("%s waits for %+v", id, w)
 			}
 			out[w.Child] = b.record(t, w.Child)
+			if kid, parent := out[w.Child], b.record(t, id); kid.ParentRun != parent.RunID || kid.ParentStep != w.Step {
+				t.Errorf("the child of %s, step %s, says that it is of %s, step %s", parent.RunID, w.Step, kid.ParentRun, kid.ParentStep)
+			}
 		}
 		if len(out) != 2 {
 			t.Fatalf("%s waits for %v", id, out)

@@ -121,6 +121,9 @@ func TestRetry(t *testing.T) {
 			b.rest()
 			b.advance(time.Second)
 			b.rest()
+			if run := b.record(t, "h"); run.RetriedFrom != first.RunID || run.ForkedFrom != "" {
+				t.Errorf("the retry says that it is of %q, a fork of %q", run.RetriedFrom, run.ForkedFrom)
+			}
 			if run := b.record(t, "h"); again.Run.RunID == first.RunID || again.Run.HandlerID != "h" || run.RunID != again.Run.RunID || run.Status != host.StatusFailed {
 				t.Fatalf("retried: %+v, now %+v", again.Run, run)
 			}

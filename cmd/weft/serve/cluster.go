@@ -99,7 +99,8 @@ type clusterNode struct {
 	node    *cluster.Node
 	forward *forward.Forwarder
 	front   *httpapi.Front
-	open    func(ctx context.Context, place cluster.Place) (*wire.Host, error)
+	open    func(ctx context.Context, place cluster.Place, ready *wire.Standby) (*wire.Host, error)
+	prepare func(ctx context.Context, place cluster.Place) (*wire.Standby, error)
 	put     func(h *wire.Host)
 	host    atomic.Pointer[wire.Host] // nil: there is none
 	log     *slog.Logger
@@ -160,10 +161,15 @@ func serveCluster(ctx context.Context, o serveOptions, cfg wire.Config, api http
 	counts := wire.NewSeries(series)
 	c.measure(series)
 	api.Nodes, api.Drain = c.nodes, c.drain
-	c.open = func(ctx context.Context, place cluster.Place) (*wire.Host, error) {
+	c.open = func(ctx context.Context, place cluster.Place, ready *wire.Standby) (*wire.Host, error) {
+		next := cfg
+		next.Place, next.Standby, next.Now = &place, ready, c.node.Time
+		return wire.Open(ctx, next)
+	}
+	c.prepare = func(ctx context.Context, place cluster.Place) (*wire.Standby, error) {
 		next := cfg
 		next.Place = &place
-		return wire.Open(ctx, next)
+		return wire.Prepare(ctx, next)
 	}
 	c.put = func(h *wire.Host) {
 		h.Count(counts)
@@ -176,7 +182,7 @@ func serveCluster(ctx context.Context, o serveOptions, cfg wire.Config, api http
 		if around != nil {
 			api = around(api) // sign-ins of the console are of the owner, whichever node is asked
 		}
-		c.forward = forward.New(forward.Config{Nodes: c.node, Local: api, Failed: c.failed, Certificate: certificate, Timeout: o.cluster.timeout, Log: cfg.Log})
+		c.forward = forward.New(forward.Config{Nodes: c.node, Local: api, Failed: c.failed, Certificate: certificate, Timeout: o.cluster.timeout, Head: outside.Head(), Log: cfg.Log})
 		return c.forward
 	}
 	c.front = httpapi.NewFront(outside)
@@ -225,17 +231,21 @@ func (c *clusterNode) run(ctx context.Context, served <-chan error) error {
 			term, _ := c.node.Term(waiting) // nil when the wait ends
 			terms <- term
 		}()
+		ready := make(chan *standby, 1)
+		go func() { ready <- c.standBy(waiting) }()
 		select {
 		case err := <-served:
 			cancel()
 			<-terms
+			(<-ready).discard(ctx)
 			return err
 		case term := <-terms:
 			cancel()
 			if term == nil {
+				(<-ready).discard(ctx)
 				return nil
 			}
-			if err := c.serve(ctx, term, served); err != nil {
+			if err := c.serve(ctx, term, <-ready, served); err != nil {
 				return err
 			}
 		}
@@ -243,12 +253,75 @@ func (c *clusterNode) run(ctx context.Context, served <-chan error) error {
 	return nil
 }
 
+// standby is what a node has prepared for a term of an entry. nil: nothing.
+type standby struct {
+	*wire.Standby
+	place cluster.Place
+}
+
+// standbyRetry is how long a node waits before it tries again to prepare itself.
+const standbyRetry = 5 * time.Second
+
+// standBy prepares this node for a term of its entry, and anew for each new entry, until ctx
+// ends. Without its result a host takes longer to open.
+func (c *clusterNode) standBy(ctx context.Context) *standby {
+	for {
+		place, err := c.node.Entry(ctx, 0)
+		if err != nil {
+			return nil
+		}
+		prepared, err := c.prepare(ctx, place)
+		if err != nil {
+			c.log.Debug("this node cannot prepare itself for the sessions yet", "error", err)
+			select {
+			case <-time.After(standbyRetry):
+				continue
+			case <-ctx.Done():
+				return nil
+			}
+		}
+		ready := &standby{prepared, place}
+		keeping, stop := context.WithCancel(ctx)
+		kept := make(chan struct{})
+		go func() {
+			defer close(kept)
+			prepared.Keep(keeping)
+		}()
+		_, err = c.node.Entry(ctx, place.Epoch)
+		stop()
+		<-kept
+		if err != nil {
+			return ready
+		}
+		ready.discard(ctx)
+	}
+}
+
+// discard closes what was prepared in vain.
+func (s *standby) discard(ctx context.Context) {
+	if s != nil {
+		_ = s.Close(context.WithoutCancel(ctx)) // nothing was written
+	}
+}
+
+// forTerm returns what was prepared for a term, or nil.
+func (s *standby) forTerm(ctx context.Context, term *cluster.Term) *wire.Standby {
+	switch {
+	case s == nil:
+		return nil
+	case s.place != term.Place:
+		s.discard(ctx)
+		return nil
+	}
+	return s.Standby
+}
+
 // serve opens a host for a term, and serves until the term or the host ends.
-func (c *clusterNode) serve(ctx context.Context, term *cluster.Term, served <-chan error) error {
+func (c *clusterNode) serve(ctx context.Context, term *cluster.Term, ready *standby, served <-chan error) error {
 	began := time.Now()
 	opening, cancel := context.WithCancel(ctx)
 	defer context.AfterFunc(closed(term.Lost()), cancel)()
-	h, err := c.open(opening, term.Place)
+	h, err := c.open(opening, term.Place, ready.forTerm(ctx, term))
 	cancel()
 	if err != nil {
 		c.log.Error("the host cannot be opened: other nodes may try", "error", err)
@@ -258,7 +331,7 @@ func (c *clusterNode) serve(ctx context.Context, term *cluster.Term, served <-ch
 	c.host.Store(h)
 	c.put(h)
 	c.node.Serve(term)
-	c.log.Info("this node serves", "epoch", term.Epoch, "opened_in", time.Since(began).Round(time.Millisecond))
+	c.log.Info("this node serves", "epoch", term.Epoch, "prepared", ready != nil, "opened_in", time.Since(began).Round(time.Millisecond))
 	after, clean := time.Duration(0), true
 	select {
 	case <-ctx.Done():
@@ -275,6 +348,7 @@ func (c *clusterNode) serve(ctx context.Context, term *cluster.Term, served <-ch
 		c.log.Error("the store failed and leaves open what it wrote: another node, or this one, continues from what is stored", "error", h.Failure())
 		after = reopenAfter
 	}
+	defer c.close(ctx, h)
 	if !c.retire(ctx, term, h) || !clean {
 		c.resign(ctx, term, after)
 		return err
@@ -298,7 +372,7 @@ func closed(done <-chan struct{}) context.Context {
 	return ctx
 }
 
-// retire takes the host of a term away and closes it, and reports whether all that the host
+// retire takes the host of a term away and stops it, and reports whether all that the host
 // held is stored. Its requests continue at the next owner.
 func (c *clusterNode) retire(ctx context.Context, term *cluster.Term, h *wire.Host) bool {
 	ctx = context.WithoutCancel(ctx)
@@ -308,12 +382,19 @@ func (c *clusterNode) retire(ctx context.Context, term *cluster.Term, h *wire.Ho
 	if err := c.front.Take(within, errMoved); err != nil {
 		c.log.Warn("some requests are still in progress", "error", err)
 	}
-	err := h.Close(ctx)
+	err := h.Stop(ctx)
 	if err != nil {
-		c.log.Debug("the host does not close cleanly", "error", err)
+		c.log.Debug("the host does not stop cleanly", "error", err)
 	}
 	c.host.Store(nil)
 	return err == nil
+}
+
+// close closes a host that was stopped. The next owner need not wait for it.
+func (c *clusterNode) close(ctx context.Context, h *wire.Host) {
+	if err := h.Close(context.WithoutCancel(ctx)); err != nil {
+		c.log.Debug("the host does not close cleanly", "error", err)
+	}
 }
 
 // resign gives the sessions up, and says so to the other nodes.
@@ -418,6 +499,8 @@ func (c *clusterNode) measure(series *metrics.Metrics) {
 		node("takeovers_total", "Times that this node began to run the sessions.", true, func(s cluster.Stats) float64 { return float64(s.Takeovers) }),
 		node("fenced_total", "Silent nodes that this node closed.", true, func(s cluster.Stats) float64 { return float64(s.Fenced) }),
 		node("lost_total", "Times that another node closed this one.", true, func(s cluster.Stats) float64 { return float64(s.Lost) }),
+		node("clock_offset_seconds", "How far the time of the cluster, which is PostgreSQL's, is ahead of this machine's clock.", false,
+			func(s cluster.Stats) float64 { return s.ClockOffset.Seconds() }),
 		node("went_back_total", "Times that the store had lost commits.", true, func(s cluster.Stats) float64 { return float64(s.WentBack) }),
 		forwarded("forwarded_total", "Requests that another node answered.", func(s forward.Stats) uint64 { return s.Forwarded }),
 		forwarded("repeated_total", "Repetitions of requests whose node went.", func(s forward.Stats) uint64 { return s.Repeated }),

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"runtime"
 	"sync"
 	"time"
@@ -60,6 +59,8 @@ type Config struct {
 	// Place is the entry of this node among the nodes of a cluster, which must own the
 	// sessions in the store at StoreURL. nil: the host has its store to itself.
 	Place *cluster.Place
+	// Standby is what this node has prepared for Place; see [Prepare]. nil: nothing.
+	Standby *Standby
 	// AcceptLoss serves a directory with missing files; see sqlite.Options.
 	AcceptLoss bool
 	// Lost is called with each accepted loss, which is also logged. It may be nil.
@@ -156,6 +157,8 @@ type Host struct {
 	acc      chan struct{} // closed when the goroutines of Access and Resources have ended
 	dead     chan struct{}
 	failure  error // of the journal; set before dead is closed
+	stopping sync.Once
+	stopped  error
 	once     sync.Once
 	err      error
 
@@ -185,8 +188,10 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 	if h.Secret, err = secret(ctx, h.Store); err != nil {
 		return nil, err
 	}
-	if err := h.openSandbox(ctx, cfg); err != nil {
-		return nil, err
+	if h.Sandbox == nil {
+		if h.Sandbox, err = newSandbox(ctx, cfg, h.Store); err != nil {
+			return nil, err
+		}
 	}
 	if h.Quotas, err = quota.New(ctx, quota.Config{Store: h.Store, Limits: cfg.Limits, Now: cfg.Now}); err != nil {
 		return nil, err
@@ -216,7 +221,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 		after = cfg.After.Runs.Scheduler
 	}
 	h.Runs.Scheduler, err = scheduler.New(ctx, scheduler.Config{
-		Journal: h.Journal, Store: h.Store, Modules: modules{h.Plugins}, Streams: streams{h.Streams}, Sandbox: around(&flows{Sandbox: h.Sandbox, source: source{h}}, cfg),
+		Journal: h.Journal, Store: h.Store, Modules: modules{h.Plugins}, Streams: streams{h.Streams}, Sandbox: around(&flows{Sandbox: h.Sandbox, source: source{h.Store}}, cfg),
 		Answers: func(l scheduler.Live, o engine.AttemptOpen, r []engine.CallRecord) scheduler.Answers {
 			return hostcall.New(l, o, r)
 		},
@@ -269,9 +274,12 @@ func (h *Host) openStore(ctx context.Context, cfg Config) (host.Store, error) {
 	if cfg.Store != nil {
 		return cfg.Store, nil
 	}
+	if cfg.Standby != nil {
+		h.database, h.Sandbox = cfg.Standby.store, cfg.Standby.sandbox
+		return h.database, nil
+	}
 	if cfg.StoreURL != "" {
-		s, err := postgres.Open(ctx, cfg.StoreURL, postgres.Options{Exclusive: cfg.Place == nil, Shared: cfg.Place != nil, Place: cfg.Place, Wait: storeWait,
-			Replica: cfg.StoreReplica, Log: cfg.Log})
+		s, err := openPostgres(ctx, cfg)
 		if err != nil {
 			return nil, err // not s: an interface that holds a nil pointer is not nil
 		}
@@ -318,26 +326,6 @@ func notes(b *blackbox.Box) scheduler.Notes {
 	return b
 }
 
-func (h *Host) openSandbox(ctx context.Context, cfg Config) error {
-	cache, compiler := cfg.Code, cfg.Compiler
-	if cache == "" && cfg.Data != InMemory {
-		cache = filepath.Join(cfg.Data, "cache")
-	}
-	var err error
-	if cache == "" {
-		compiler = nil
-	} else if cache, err = filepath.Abs(cache); err != nil { // the compiler runs in another folder
-		return fmt.Errorf("find the folder of compiled code: %w", err)
-	}
-	h.Sandbox, err = sandbox.New(ctx, sandbox.Config{
-		CacheDir: cache, CacheBytes: cfg.CacheBytes, Compiler: compiler, Source: source{h}, Limits: cfg.Limits.Greatest(), SourceLines: cfg.SourceLines, Log: cfg.Log,
-	})
-	if err != nil {
-		return fmt.Errorf("start the sandbox: %w", err)
-	}
-	return nil
-}
-
 // observedSandbox reports invocations.
 type observedSandbox struct {
 	host.Sandbox
@@ -371,10 +359,10 @@ func tracer(t *trace.Tracer) scheduler.Tracer {
 }
 
 // source gives the sandbox the bytes of modules.
-type source struct{ h *Host }
+type source struct{ store host.Store }
 
 func (s source) Wasm(ctx context.Context, digest string) ([]byte, error) {
-	m, err := s.h.Store.Module(ctx, digest)
+	m, err := s.store.Module(ctx, digest)
 	return m.Bytes, err
 }
 
@@ -450,15 +438,21 @@ func (h *Host) Ready() error {
 // Reduced implements host.Health.
 func (h *Host) Reduced() string { return h.Runs.Reduced() }
 
-// Close stops the runs (they continue at the next Open), makes everything that happened
-// durable and releases the store. It returns when all goroutines have ended. It may be
-// called twice.
+// Close stops the runs as Stop does, and releases the store. It returns when all goroutines
+// have ended. It may be called twice.
 func (h *Host) Close(ctx context.Context) error {
-	h.once.Do(func() { h.err = h.close(ctx) })
+	h.once.Do(func() { h.err = errors.Join(h.Stop(ctx), h.release(ctx)) })
 	return h.err
 }
 
-func (h *Host) close(ctx context.Context) error {
+// Stop stops the runs (they continue at the next Open), and makes everything that happened
+// durable. Then the host changes nothing any more. Stop may be called twice, and before Close.
+func (h *Host) Stop(ctx context.Context) error {
+	h.stopping.Do(func() { h.stopped = h.stop(ctx) })
+	return h.stopped
+}
+
+func (h *Host) stop(ctx context.Context) error {
 	h.Drain()
 	select {
 	case <-h.dead:
@@ -474,7 +468,7 @@ func (h *Host) close(ctx context.Context) error {
 	if jerr == nil {
 		jerr = h.Runs.Close(ctx)
 	}
-	return errors.Join(err, jerr, h.release(ctx))
+	return errors.Join(err, jerr)
 }
 
 func (h *Host) release(ctx context.Context) error {

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -91,7 +92,10 @@ type Config struct {
 	// Timeout is how long a request waits for an owner that can be reached. Default
 	// DefaultTimeout.
 	Timeout time.Duration
-	Log     *slog.Logger
+	// Head sets the headers that every answer of a host to a request has. The forwarder calls
+	// it for its own answers. nil: no headers.
+	Head func(h http.Header, r *http.Request)
+	Log  *slog.Logger
 }
 
 // Stats count requests that clients sent to this node and that others answered.
@@ -122,6 +126,9 @@ func New(cfg Config) *Forwarder {
 	}
 	if cfg.Failed == nil {
 		cfg.Failed = func() bool { return false }
+	}
+	if cfg.Head == nil {
+		cfg.Head = func(http.Header, *http.Request) {}
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -164,7 +171,7 @@ func (f *Forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := &request{f: f, w: w, r: r, again: repeatable(r)}
 	defer q.release()
 	if err := q.keep(); err != nil {
-		refuse(w, r, &host.Error{Code: host.CodeInvalidMessage, Message: "The request body could not be read to its end"})
+		f.refuse(w, r, &host.Error{Code: host.CodeInvalidMessage, Message: "The request body could not be read to its end"})
 		return
 	}
 	if isStart(r) && r.Header.Get(apiwire.HeaderOnce) == "" && q.replayable() {
@@ -176,17 +183,19 @@ func (f *Forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // isProbe reports whether a request asks about this node.
-func isProbe(r *http.Request) bool { return r.URL.Path == "/ready" || r.URL.Path == "/health" }
+func isProbe(r *http.Request) bool {
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && (r.URL.Path == "/ready" || r.URL.Path == "/health")
+}
 
 // probe answers for this node. A node without an owner is healthy: a restart would not help.
 func (f *Forwarder) probe(w http.ResponseWriter, r *http.Request) {
 	if err := f.cfg.Nodes.Ready(); err != nil && r.URL.Path == "/ready" {
 		body, _ := apiwire.Append(nil, &apiwire.Unhealthy{Status: "unhealthy", Detail: err.Error(), Code: host.CodeUnavailable}) // it holds no values
-		write(w, r, http.StatusServiceUnavailable, body)
+		f.write(w, r, http.StatusServiceUnavailable, body)
 		return
 	}
 	body, _ := apiwire.Append(nil, &apiwire.Readiness{Status: "healthy"})
-	write(w, r, http.StatusOK, body)
+	f.write(w, r, http.StatusOK, body)
 }
 
 // isStart reports whether a request starts a run.
@@ -232,18 +241,20 @@ func doubtful(r *http.Request, status int) bool {
 }
 
 // refuse answers with an error in the form of a host's errors.
-func refuse(w http.ResponseWriter, r *http.Request, why *host.Error) {
+func (f *Forwarder) refuse(w http.ResponseWriter, r *http.Request, why *host.Error) {
 	body, _ := apiwire.Append(nil, &apiwire.Error{Detail: why.Message, Code: why.Code}) // it holds no values
 	if why.RetryAfter > 0 {
 		w.Header().Set("Retry-After", "1")
 	}
-	write(w, r, why.Code.HTTPStatus(), body)
+	f.write(w, r, why.Code.HTTPStatus(), body)
 }
 
 // write writes a short answer. The client may be gone.
-func write(w http.ResponseWriter, r *http.Request, status int, body []byte) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
+func (f *Forwarder) write(w http.ResponseWriter, r *http.Request, status int, body []byte) {
+	h := w.Header()
+	f.cfg.Head(h, r)
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTimeout))
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {

@@ -181,7 +181,7 @@ func (q *request) refuse(why *host.Error) {
 	} else {
 		q.f.stats.refused.Add(1)
 	}
-	refuse(q.w, q.r, why)
+	q.f.refuse(q.w, q.r, why)
 }
 
 // pause waits before the next attempt, at most until the owner has gone.

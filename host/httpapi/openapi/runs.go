@@ -149,7 +149,45 @@ var handlerFilters = []parameter{
 	limitQuery(apiwire.MaxPage, apiwire.MaxPage), cursorQuery,
 }
 
+// aTime is the schema of a time.
+var aTime = schema{"type": "string", "format": "date-time"}
+
+// rowFilters are the parameters of the list of all runs.
+var rowFilters = []parameter{
+	{name: "phase", schema: schema{"type": "string", "enum": host.Phases}, many: true, text: "What the runs do."},
+	{name: "status", schema: schema{"type": "string", "enum": []host.Status{host.StatusRunning, host.StatusCompleted, host.StatusFailed, host.StatusCancelled}},
+		many: true, text: "Their status."},
+	{name: "workflow_name", schema: aText, many: true, text: "A workflow."},
+	{name: "handler", schema: aText, text: "All runs of this handler."},
+	{name: "session", schema: aText, text: "All runs of this session."},
+	{name: "parent", schema: aText, text: "The children of the run with this run id."},
+	{name: "forked_from", schema: aText, text: "The forks of the run with this run id."},
+	{name: "id", schema: aText, text: "The first characters of a run id or a handler id, 3 or more."},
+	{name: "children", schema: aFlagOff, text: "List children of other runs, too. With handler, session, parent, forked_from or id they are listed anyway."},
+	{name: "error_code", schema: aText, text: "The error code of failed runs."},
+	{name: "q", schema: schema{"type": "string", "maxLength": search.MaxBytes},
+		text: "Up to 8 words that must all occur in the error or the result of an ended run; WORD* matches the beginning of a word."},
+	{name: "blocked", schema: aFlagOff, text: "Only runs that cannot continue without help."},
+	{name: "version", schema: schema{"type": "string", "pattern": "^([0-9a-fA-F]{8,64})?$"}, text: "The digest of a version, or its first 8 digits or more."},
+	{name: "since", schema: aTime, text: "Updated at this time or later."},
+	{name: "until", schema: aTime, text: "Updated before this time."},
+	{name: "started_after", schema: aTime, text: "Started at this time or later."},
+	{name: "started_before", schema: aTime, text: "Started before this time."},
+	limitQuery(apiwire.MaxRows, apiwire.DefaultRows),
+	{name: "cursor", schema: aText, text: "next_cursor or prev_cursor of another page, of a list with the same filters."},
+}
+
 var runOperations = map[string]operation{
+	"GET /runs": {
+		group: "Runs", id: "listRuns", summary: "List all runs, newest first", query: rowFilters,
+		text:    "Also runs that are not the latest of their handlers. Errors and results are cut.",
+		answers: []answer{ok("Rows", "A part of them.")},
+	},
+	"GET /runs/:id": {
+		group: "Runs", id: "getRun", summary: "A run, and the runs that are connected with it",
+		text:    "The id is a run, or a handler, which stands for its latest run. The status of the answer is 200, also for a run that has failed.",
+		answers: []answer{ok("RunDetails", "The run.")},
+	},
 	"GET /handlers": {
 		group: "Runs", id: "listHandlers", summary: "List handlers, newest first", query: handlerFilters,
 		answers: []answer{ok("Records", "The latest run of each.")},

@@ -28,6 +28,7 @@ type Store interface {
 	Handler(ctx context.Context, tenant, id string) (host.Handler, error)
 	Run(ctx context.Context, tenant, runID string) (host.Run, error)
 	Runs(ctx context.Context, q host.RunQuery) (runs []host.Run, more bool, err error)
+	Rows(ctx context.Context, q host.RowQuery) (rows []host.RunRow, more bool, err error)
 	Session(ctx context.Context, key host.SessionKey) (host.SessionInfo, error)
 	Sessions(ctx context.Context, q host.SessionQuery) (list []host.SessionInfo, more bool, err error)
 }
@@ -103,6 +104,19 @@ func (r *Reader) List(ctx context.Context, q host.RunQuery) ([]host.Run, bool, e
 		return nil, false, host.Unavailable(err)
 	}
 	return runs, more, nil
+}
+
+// Rows lists runs; see [host.Runs].
+func (r *Reader) Rows(ctx context.Context, q host.RowQuery) ([]host.RunRow, bool, error) {
+	if len(q.Search) > 0 {
+		// A search takes as long as the client's words make it.
+		defer r.cfg.Clocked(q.Tenant)()
+	}
+	rows, more, err := r.cfg.Store.Rows(ctx, q)
+	if err != nil {
+		return nil, false, host.Unavailable(err)
+	}
+	return rows, more, nil
 }
 
 // Session gives what is known of a session; see [host.Sessions].

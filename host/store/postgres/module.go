@@ -99,6 +99,14 @@ func (s *Store) Plugins(ctx context.Context, tenant string) ([]host.PluginVersio
 		ORDER BY name, tenant`, []any{text(tenant)}, fields(pluginTo))
 }
 
+// NewestPlugins returns the newest versions of at most n plugins of all tenants, which are
+// those that were uploaded last.
+func (s *Store) NewestPlugins(ctx context.Context, n int) ([]host.PluginVersion, error) {
+	return list(ctx, s, "plugins", `SELECT `+pluginFields+` FROM plugins p
+		WHERE version = (SELECT max(version) FROM plugins WHERE tenant = p.tenant AND name = p.name)
+		ORDER BY created DESC, tenant, name LIMIT $1`, []any{n}, fields(pluginTo))
+}
+
 // PluginVersions implements [host.Store].
 func (s *Store) PluginVersions(ctx context.Context, tenant, name string) ([]host.PluginVersion, error) {
 	versions, err := list(ctx, s, "plugins", `SELECT `+pluginFields+` FROM plugins

@@ -68,6 +68,25 @@ func (s *Store) connected(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
+// Ready makes the connections that a claim and the first appends need, or sees that they are
+// still there.
+func (s *Store) Ready(ctx context.Context) error {
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer s.unlock()
+	// The end of a wait would end a connection, too.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
+	defer cancel()
+	conn, err := s.connected(ctx)
+	if err == nil {
+		if err = conn.Ping(ctx); err != nil {
+			_ = s.appender.drop()
+		}
+	}
+	return errors.Join(err, s.pool.Ping(ctx))
+}
+
 // drop closes the connection.
 func (a *appender) drop() error {
 	if a.conn == nil {
@@ -92,7 +111,15 @@ func (s *Store) adopt(ctx context.Context, epoch uint64) error {
 	var mark, batch, newest int64
 	var slot int16
 	var open, owns bool
-	err = conn.QueryRow(ctx, adoptQuery, int64(epoch)).Scan(&mark, &batch, &open, &slot, &newest, &owns)
+	read := func() error {
+		return conn.QueryRow(ctx, adoptQuery, int64(epoch)).Scan(&mark, &batch, &open, &slot, &newest, &owns)
+	}
+	if err = read(); lost(err) { // the connection was made some time ago
+		_ = s.appender.drop()
+		if conn, err = s.connected(ctx); err == nil {
+			err = read()
+		}
+	}
 	switch {
 	case errors.Is(err, pgx.ErrNoRows) || err == nil && (!open || !owns || s.place != nil && mark != s.place.Mark):
 		return host.ErrFenced

@@ -12,20 +12,22 @@ import (
 
 // runFields are the columns that scanRun reads, in its order.
 const runFields = `tenant, handler, run, session, workflow, status, started, updated, completed, paused,
-	blocked_code, blocked_message, steps, fuel, error, error_code, result, waiting, version`
+	blocked_code, blocked_message, steps, fuel, error, error_code, result, waiting, version,
+	parent, parent_step, forked_from, forked_at, retried_from`
 
 func scanRun(row pgx.Row) (host.Run, error) {
 	var r host.Run
 	var code *string
 	var message, result, waiting []byte
-	var steps, fuel int64
+	var steps, fuel, forkedAt int64
 	err := row.Scan(nameTo{&r.Tenant}, nameTo{&r.HandlerID}, nameTo{&r.RunID}, nameTo{&r.SessionID}, nameTo{&r.Workflow}, (*string)(&r.Status),
 		&r.Started, &r.Updated, &r.Completed, &r.Paused, &code, &message, &steps, &fuel,
-		bytesTo{&r.Error}, nameTo{&r.ErrorCode}, &result, &waiting, nameTo{&r.Version})
+		bytesTo{&r.Error}, nameTo{&r.ErrorCode}, &result, &waiting, nameTo{&r.Version},
+		nameTo{&r.ParentRun}, nameTo{&r.ParentStep}, nameTo{&r.ForkedFrom}, &forkedAt, nameTo{&r.RetriedFrom})
 	if err != nil {
 		return host.Run{}, err
 	}
-	r.Steps, r.Fuel = uint64(steps), uint64(fuel)
+	r.Steps, r.Fuel, r.ForkedAt = uint64(steps), uint64(fuel), uint64(forkedAt)
 	if code != nil {
 		r.Blocked = &host.Blocked{Message: string(message)}
 		if r.Blocked.Code, err = name(*code); err != nil {

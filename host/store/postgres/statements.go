@@ -31,16 +31,18 @@ var (
 		superseded AS (UPDATE runs SET latest = false FROM w WHERE w.id <> ALL ($2) AND runs.hid = w.id AND runs.latest)
 		SELECT expect((SELECT count(*) FROM w) = $1, '` + codeRefused + `')`
 	insertRuns = `WITH w AS (INSERT INTO runs (id, hid, sid, latest, paused, started, updated, completed, steps, fuel, tenant, handler, run,
-				session, workflow, version, status, error_code, blocked_code, blocked_message, error, waiting, result)
+				session, workflow, version, status, error_code, blocked_code, blocked_message, error, waiting, result,
+				phase, parent, parent_step, forked_from, forked_at, retried_from)
 			SELECT u.id, h.id, u.sid, u.latest, u.paused, u.started, u.updated, u.completed, u.steps, u.fuel, u.tenant, u.handler, u.run,
-				u.session, u.workflow, u.version, u.status, u.error_code, u.blocked_code, u.blocked_message, u.error, u.waiting, u.result
+				u.session, u.workflow, u.version, u.status, u.error_code, u.blocked_code, u.blocked_message, u.error, u.waiting, u.result,
+				u.phase, u.parent, u.parent_step, u.forked_from, u.forked_at, u.retried_from
 			FROM unnest(` + runArrays + `) AS u (` + runNames + `)
 				JOIN handlers h ON h.tenant = u.tenant AND h.handler = u.handler
 			ON CONFLICT (tenant, run) DO NOTHING RETURNING id, status),
 		` + noteRuns
 	updateRuns = `WITH w AS (UPDATE runs r SET status = u.status, updated = u.updated, completed = u.completed, paused = u.paused,
 				blocked_code = u.blocked_code, blocked_message = u.blocked_message, steps = u.steps, fuel = u.fuel, error = u.error,
-				error_code = u.error_code, result = u.result, waiting = u.waiting, version = u.version
+				error_code = u.error_code, result = u.result, waiting = u.waiting, version = u.version, phase = u.phase
 			FROM unnest(` + runArrays + `) AS u (` + runNames + `)
 			WHERE r.tenant = u.tenant AND r.run = u.run AND r.handler = u.handler AND r.session = u.session
 				AND r.workflow = u.workflow AND r.started = u.started
@@ -56,10 +58,12 @@ var (
 
 const (
 	runNames = `id, sid, latest, paused, started, updated, completed, steps, fuel, tenant, handler, run,
-				session, workflow, version, status, error_code, blocked_code, blocked_message, error, waiting, result`
+				session, workflow, version, status, error_code, blocked_code, blocked_message, error, waiting, result,
+				phase, parent, parent_step, forked_from, forked_at, retried_from`
 	runArrays = `$2::bigint[], $3::bigint[], $4::boolean[], $5::boolean[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[],
 				$10::bigint[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], $18::text[],
-				$19::text[], $20::bytea[], $21::bytea[], $22::bytea[], $23::bytea[]`
+				$19::text[], $20::bytea[], $21::bytea[], $22::bytea[], $23::bytea[],
+				$24::text[], $25::text[], $26::text[], $27::text[], $28::bigint[], $29::text[]`
 	// noteRuns notes the runs that have ended, for the index of words.
 	noteRuns = `note AS (INSERT INTO unread (runs) SELECT array_agg(id) FROM w WHERE status <> 'running' HAVING count(*) > 0)
 		SELECT expect((SELECT count(*) FROM w) = $1, '` + codeRefused + `')`
@@ -198,7 +202,8 @@ func (w *wave) flushRuns(p *pipeline) {
 // args are the arguments of statements with runArrays.
 func (c *runColumns) args() []any {
 	return []any{len(c.id), c.id, c.sid, c.latest, c.paused, c.started, c.updated, c.completed, c.steps, c.fuel, c.tenant, c.handler, c.run,
-		c.session, c.workflow, c.version, c.status, c.errorCode, c.blockedCode, c.blockedMessage, c.err, c.waiting, c.result}
+		c.session, c.workflow, c.version, c.status, c.errorCode, c.blockedCode, c.blockedMessage, c.err, c.waiting, c.result,
+		c.phase, c.parent, c.parentStep, c.forkedFrom, c.forkedAt, c.retriedFrom}
 }
 
 func (w *wave) flushDeletes(p *pipeline) {

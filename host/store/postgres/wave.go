@@ -63,9 +63,10 @@ type wave struct {
 
 // runColumns are rows of runs.
 type runColumns struct {
-	id, sid, started, updated, completed, steps, fuel                   []int64
+	id, sid, started, updated, completed, steps, fuel, forkedAt         []int64
 	latest, paused                                                      []bool
 	tenant, handler, run, session, workflow, version, status, errorCode []string
+	phase, parent, parentStep, forkedFrom, retriedFrom                  []string
 	blockedCode                                                         []*string
 	blockedMessage, err, waiting, result                                [][]byte
 }
@@ -238,6 +239,9 @@ func (c *runColumns) add(id, sid int64, r *host.Run) error {
 	c.started, c.updated = append(c.started, r.Started), append(c.updated, r.Updated)
 	c.completed, c.paused = append(c.completed, r.Completed), append(c.paused, r.Paused)
 	c.steps, c.fuel = append(c.steps, int64(r.Steps)), append(c.fuel, int64(r.Fuel))
+	c.phase, c.parent, c.parentStep = append(c.phase, string(r.Phase())), append(c.parent, text(r.ParentRun)), append(c.parentStep, text(r.ParentStep))
+	c.forkedFrom, c.forkedAt = append(c.forkedFrom, text(r.ForkedFrom)), append(c.forkedAt, int64(r.ForkedAt))
+	c.retriedFrom = append(c.retriedFrom, text(r.RetriedFrom))
 	c.blockedCode, c.blockedMessage = append(c.blockedCode, code), append(c.blockedMessage, message)
 	c.err, c.waiting, c.result = append(c.err, []byte(r.Error)), append(c.waiting, waiting), append(c.result, result)
 	return nil

@@ -4,6 +4,7 @@
 package record
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -149,8 +150,32 @@ func CompareStart(a, b *host.Run) int {
 	return strings.Compare(a.HandlerID, b.HandlerID)
 }
 
+// CutRows puts rows of several walks into order, and makes a page of them. The rows were
+// read up to one beyond the page: behind it or, with back, before it.
+func CutRows(rows []host.RunRow, limit int, back bool) (_ []host.RunRow, more bool) {
+	slices.SortFunc(rows, func(a, b host.RunRow) int {
+		return -cmp.Or(cmp.Compare(a.Started, b.Started), strings.Compare(a.RunID, b.RunID))
+	})
+	if len(rows) <= limit {
+		return rows, false
+	}
+	if back {
+		return rows[len(rows)-limit:], true
+	}
+	return rows[:limit], true
+}
+
+// Texts returns values as texts.
+func Texts[T ~string](values []T) []string {
+	texts := make([]string, len(values))
+	for i, v := range values {
+		texts[i] = string(v)
+	}
+	return texts
+}
+
 // Distinct returns a sorted copy without repetitions.
-func Distinct(values []string) []string {
+func Distinct[T ~string](values []T) []T {
 	sorted := slices.Clone(values)
 	slices.Sort(sorted)
 	return slices.Compact(sorted)

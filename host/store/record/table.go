@@ -77,7 +77,8 @@ var Tables = []*Table{
 	table("handlers", 1, "id int, tenant name, handler name, sid int, first_seq int"),
 	numbered(table("runs", 1, "id int, hid int, sid int, latest bool, tenant name, handler name, run name, session name, workflow name,"+
 		"version name, status name, started int, updated int, completed int, paused bool, blocked_code name?, blocked_message text?,"+
-		"steps int, fuel int, error text, error_code name, waiting bytes?, result bytes?")),
+		"steps int, fuel int, error text, error_code name, waiting bytes?, result bytes?, phase name, parent name, parent_step name,"+
+		"forked_from name, forked_at int, retried_from name")),
 	table("stream", 2, "hid int, last_seq int, first_seq int, run name, events bytes"),
 	table("repeats", 3, "tenant name, route name, key name, hash name, run name, made int"),
 	table("spent", 2, "tenant name, month int, runs int, fuel int, log_bytes int"),

@@ -122,12 +122,13 @@ func prepareStatements(ctx context.Context, conn *sql.Conn) (*statements, error)
 			WHERE tenant = ?1 AND handler = ?2 AND sid = ?3 RETURNING id`},
 		{&s.supersedeRun, `UPDATE runs SET latest = 0 WHERE id = (SELECT max(id) FROM runs WHERE hid = ?)`},
 		{&s.insertRun, `INSERT INTO runs (hid, sid, latest, tenant, run, handler, session, workflow, started,
-				status, updated, completed, paused, blocked_code, blocked_message, steps, fuel, error, error_code, result, waiting, version)
-			VALUES (?1, ?2, 1, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)
+				status, updated, completed, paused, blocked_code, blocked_message, steps, fuel, error, error_code, result, waiting, version,
+				phase, parent, parent_step, forked_from, forked_at, retried_from)
+			VALUES (?1, ?2, 1, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27)
 			ON CONFLICT DO NOTHING`},
 		{&s.updateRun, `UPDATE runs SET status = ?7, updated = ?8, completed = ?9, paused = ?10, blocked_code = ?11,
 				blocked_message = ?12, steps = ?13, fuel = ?14, error = ?15, error_code = ?16, result = ?17,
-				waiting = ?18, version = ?19
+				waiting = ?18, version = ?19, phase = ?20
 			WHERE tenant = ?1 AND run = ?2 AND handler = ?3 AND session = ?4 AND workflow = ?5 AND started = ?6 RETURNING id`},
 		{&s.insertStream, `INSERT INTO stream (hid, first_seq, last_seq, run, events)
 			SELECT id, ?4, ?5, ?6, ?7 FROM handlers
@@ -395,7 +396,8 @@ func (s *Store) startRun(ctx context.Context, sid int64, p *host.SessionBatch, r
 	id, err := s.insertOne(ctx, s.stmts.insertRun, "run "+r.RunID+" exists already",
 		hid, sid, r.Tenant, r.RunID, r.HandlerID, r.SessionID, r.Workflow, r.Started,
 		string(r.Status), r.Updated, r.Completed, r.Paused, blockedCode, blockedMessage,
-		int64(r.Steps), int64(r.Fuel), r.Error, r.ErrorCode, result, waiting, r.Version)
+		int64(r.Steps), int64(r.Fuel), r.Error, r.ErrorCode, result, waiting, r.Version,
+		string(r.Phase()), r.ParentRun, r.ParentStep, r.ForkedFrom, int64(r.ForkedAt), r.RetriedFrom)
 	s.remember(r, id)
 	return hid, isNew, err
 }
@@ -443,7 +445,7 @@ func (s *Store) changeRun(ctx context.Context, r *host.Run) error {
 	err = s.stmts.updateRun.QueryRowContext(ctx,
 		r.Tenant, r.RunID, r.HandlerID, r.SessionID, r.Workflow, r.Started,
 		string(r.Status), r.Updated, r.Completed, r.Paused, blockedCode, blockedMessage,
-		int64(r.Steps), int64(r.Fuel), r.Error, r.ErrorCode, result, waiting, r.Version).Scan(&id)
+		int64(r.Steps), int64(r.Fuel), r.Error, r.ErrorCode, result, waiting, r.Version, string(r.Phase())).Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return record.Refuse("the run does not exist: %s", r.RunID)
 	}

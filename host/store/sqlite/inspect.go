@@ -288,7 +288,9 @@ func (i *Inspection) column(since int, name, otherwise string) string {
 // runColumns returns runColumns for the database's schema.
 func (i *Inspection) runColumns() string {
 	columns := strings.Replace(runColumns, "waiting", i.column(2, "waiting", "NULL"), 1)
-	return strings.Replace(columns, "version", i.column(7, "version", "''"), 1)
+	columns = strings.Replace(columns, "version", i.column(7, "version", "''"), 1)
+	const origin = "parent, parent_step, forked_from, forked_at, retried_from"
+	return strings.Replace(columns, origin, i.column(17, origin, "'', '', '', 0, ''"), 1)
 }
 
 // maxIntegrity is how many problems SQLite lists before it gives up.

@@ -16,7 +16,7 @@ func TestKVIsChecked(t *testing.T) {
 	if err := mustOpen(t, dir).Close(); err != nil {
 		t.Fatal(err)
 	}
-	execute(t, dir, "ALTER TABLE store DROP COLUMN id; ALTER TABLE store DROP COLUMN commits; DROP TABLE kv; DROP TABLE kv_spaces; UPDATE store SET schema = 13")
+	execute(t, dir, undoRows+"ALTER TABLE store DROP COLUMN id; ALTER TABLE store DROP COLUMN commits; DROP TABLE kv; DROP TABLE kv_spaces; UPDATE store SET schema = 13")
 	s := mustOpen(t, dir)
 	epoch, err := s.Claim(t.Context())
 	if err != nil {

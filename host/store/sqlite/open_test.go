@@ -298,10 +298,15 @@ func TestOpenOlderSchema(t *testing.T) {
 
 // schemaTwo removes from a database what the schemas after the second added, newest
 // first.
-const schemaTwo = "ALTER TABLE store DROP COLUMN id; ALTER TABLE store DROP COLUMN commits; DROP TABLE kv; DROP TABLE kv_spaces; DROP TABLE resources; DROP TABLE resource_use; DROP TRIGGER runs_words; DROP TABLE run_words; DROP TABLE unread; " +
+const schemaTwo = undoRows + "ALTER TABLE store DROP COLUMN id; ALTER TABLE store DROP COLUMN commits; DROP TABLE kv; DROP TABLE kv_spaces; DROP TABLE resources; DROP TABLE resource_use; DROP TRIGGER runs_words; DROP TABLE run_words; DROP TABLE unread; " +
 	"DROP INDEX runs_turn; DROP TABLE spent; ALTER TABLE sessions DROP COLUMN bytes; ALTER TABLE sessions DROP COLUMN state; " +
 	"DROP INDEX sessions_tenant; ALTER TABLE sessions DROP COLUMN created; ALTER TABLE sessions DROP COLUMN updated; " +
 	"DROP TABLE access_audit; DROP TABLE keys; DROP TABLE tenants; DROP TABLE released_modules; DROP TABLE released_compositions; DROP TABLE released; " +
 	"DROP INDEX sessions_unlisted; ALTER TABLE sessions DROP COLUMN unlisted; DROP TABLE session_versions; DROP TABLE versions; " +
 	"DROP INDEX runs_running; CREATE INDEX runs_running ON runs (tenant, workflow) WHERE status = 'running'; " +
 	"ALTER TABLE runs DROP COLUMN version; DROP INDEX journal_snapshot; ALTER TABLE journal DROP COLUMN snapshot; ALTER TABLE sessions DROP COLUMN snapshot; DROP INDEX runs_ended; DROP TABLE repeats; DROP TABLE composition_modules; DROP TABLE compositions; UPDATE store SET schema = 2"
+
+// undoRows removes what the schema of the rows added.
+const undoRows = "DROP INDEX runs_all; DROP INDEX runs_phase; DROP INDEX runs_parent; DROP INDEX runs_forked; ALTER TABLE runs DROP COLUMN phase; " +
+	"ALTER TABLE runs DROP COLUMN parent; ALTER TABLE runs DROP COLUMN parent_step; ALTER TABLE runs DROP COLUMN forked_from; " +
+	"ALTER TABLE runs DROP COLUMN forked_at; ALTER TABLE runs DROP COLUMN retried_from; "

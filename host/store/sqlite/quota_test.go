@@ -32,7 +32,7 @@ func TestSpentOfAnOlderDatabase(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	execute(t, dir, "ALTER TABLE store DROP COLUMN id; ALTER TABLE store DROP COLUMN commits; DROP TABLE kv; DROP TABLE kv_spaces; DROP TABLE resources; DROP TABLE resource_use; DROP TRIGGER runs_words; DROP TABLE run_words; DROP TABLE unread; DROP INDEX runs_turn; DROP TABLE spent; ALTER TABLE sessions DROP COLUMN bytes; ALTER TABLE sessions DROP COLUMN state; UPDATE store SET schema = 10")
+	execute(t, dir, undoRows+"ALTER TABLE store DROP COLUMN id; ALTER TABLE store DROP COLUMN commits; DROP TABLE kv; DROP TABLE kv_spaces; DROP TABLE resources; DROP TABLE resource_use; DROP TRIGGER runs_words; DROP TABLE run_words; DROP TABLE unread; DROP INDEX runs_turn; DROP TABLE spent; ALTER TABLE sessions DROP COLUMN bytes; ALTER TABLE sessions DROP COLUMN state; UPDATE store SET schema = 10")
 	s = mustOpen(t, dir)
 	got, err := s.Spent(t.Context(), "", 0)
 	want := []usage.MonthSpent{

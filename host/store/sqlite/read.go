@@ -21,7 +21,8 @@ type queries struct {
 
 // runColumns are the columns that scanRun reads, in its order.
 const runColumns = `tenant, handler, run, session, workflow, status, started, updated, completed, paused,
-	blocked_code, blocked_message, steps, fuel, error, error_code, result, waiting, version`
+	blocked_code, blocked_message, steps, fuel, error, error_code, result, waiting, version,
+	parent, parent_step, forked_from, forked_at, retried_from`
 
 // prepareQueries prepares the statements. For an older schema, which no server serves, it
 // prepares only the statement that works on all schemas.
@@ -257,16 +258,17 @@ func scanRun(row scanner) (host.Run, error) {
 	var r host.Run
 	var status string
 	var blockedCode, blockedMessage sql.NullString
-	var steps, fuel int64
+	var steps, fuel, forkedAt int64
 	var result, waiting []byte
 	err := row.Scan(&r.Tenant, &r.HandlerID, &r.RunID, &r.SessionID, &r.Workflow, &status,
 		&r.Started, &r.Updated, &r.Completed, &r.Paused, &blockedCode, &blockedMessage, &steps, &fuel,
-		&r.Error, &r.ErrorCode, &result, &waiting, &r.Version)
+		&r.Error, &r.ErrorCode, &result, &waiting, &r.Version,
+		&r.ParentRun, &r.ParentStep, &r.ForkedFrom, &forkedAt, &r.RetriedFrom)
 	if err != nil {
 		return host.Run{}, err
 	}
 	r.Status = host.Status(status)
-	r.Steps, r.Fuel = uint64(steps), uint64(fuel)
+	r.Steps, r.Fuel, r.ForkedAt = uint64(steps), uint64(fuel), uint64(forkedAt)
 	if blockedCode.Valid {
 		r.Blocked = &host.Blocked{Code: blockedCode.String, Message: blockedMessage.String}
 	}

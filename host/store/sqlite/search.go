@@ -248,12 +248,20 @@ func (s *Store) follow() {
 	record.Follow(s.following, s.noted, s.readEnded)
 }
 
-// search lists runs by their words, after bringing the index up to date.
-func (s *Store) search(ctx context.Context, q host.RunQuery, limit int) (runs []host.Run, more bool, err error) {
+// readAllEnded brings the index up to date.
+func (s *Store) readAllEnded(ctx context.Context) (err error) {
 	for behind := s.stmts != nil; behind; {
 		if behind, err = s.readEnded(ctx); err != nil {
-			return nil, false, fmt.Errorf("reading the words of runs: %w", err)
+			return fmt.Errorf("reading the words of runs: %w", err)
 		}
+	}
+	return nil
+}
+
+// search lists runs by their words, after bringing the index up to date.
+func (s *Store) search(ctx context.Context, q host.RunQuery, limit int) (runs []host.Run, more bool, err error) {
+	if err := s.readAllEnded(ctx); err != nil {
+		return nil, false, err
 	}
 	statement, args := searchQuery(q)
 	rows, err := s.read.QueryContext(ctx, statement, args...)

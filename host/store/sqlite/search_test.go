@@ -148,7 +148,7 @@ func TestSearchAfterMigration(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	execute(t, dir, "ALTER TABLE store DROP COLUMN id; ALTER TABLE store DROP COLUMN commits; DROP TABLE kv; DROP TABLE kv_spaces; DROP TABLE resources; DROP TABLE resource_use; DROP TRIGGER runs_words; DROP TABLE run_words; DROP TABLE unread; UPDATE store SET schema = 11")
+	execute(t, dir, undoRows+"ALTER TABLE store DROP COLUMN id; ALTER TABLE store DROP COLUMN commits; DROP TABLE kv; DROP TABLE kv_spaces; DROP TABLE resources; DROP TABLE resource_use; DROP TRIGGER runs_words; DROP TABLE run_words; DROP TABLE unread; UPDATE store SET schema = 11")
 	s = mustOpen(t, dir)
 	for _, n := range []string{"0", "255", "256", "599"} {
 		if got, want := searched(t, s, "old "+n), fmt.Sprintf("h%03s", n); got != strings.ReplaceAll(want, " ", "0") {

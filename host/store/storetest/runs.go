@@ -19,6 +19,8 @@ func testRecords(t *testing.T, open func(t *testing.T) host.Store) {
 	missing(t, "run", err)
 
 	r := running("h", "session", 10)
+	r.ParentRun, r.ParentStep = "parent", "step"
+	r.ForkedFrom, r.ForkedAt, r.RetriedFrom = "origin", math.MaxInt64, "before"
 	want := func() {
 		t.Helper()
 		got, err := f.Run(f.ctx, tenant, r.RunID)

@@ -36,6 +36,7 @@ func RunSame(t *testing.T, openOne, openOther func(t *testing.T) host.Store) {
 			p.append()
 			p.compareVersions()
 			p.list()
+			p.rows()
 			if sometimes.Draw(rt, "names") {
 				p.rename()
 			}
@@ -243,6 +244,11 @@ func (p *pair) drawRuns(part *host.SessionBatch) {
 			HandlerID: p.handler(part.Key).Draw(p.rt, "handler"), Workflow: drawFlow.Draw(p.rt, "workflow"),
 			Started: drawInstant.Draw(p.rt, "started"),
 		}
+		if sometimes.Draw(p.rt, "child") {
+			r.ParentRun, r.ParentStep = "run001", "s"
+		} else if sometimes.Draw(p.rt, "fork") {
+			r.ForkedFrom, r.ForkedAt, r.RetriedFrom = "run002", 3, "run001"
+		}
 		p.putRun(part, r)
 		if !rare.Draw(p.rt, "unannounced") {
 			part.Started = append(part.Started, r.RunID)
@@ -256,7 +262,11 @@ func (p *pair) putRun(part *host.SessionBatch, r host.Run) {
 	r.Version = rapid.SampledFrom([]string{"", "v1a", "v1b", "v2"}).Draw(p.rt, "version")
 	r.Updated = drawInstant.Draw(p.rt, "updated")
 	r.Steps = rapid.Uint64().Draw(p.rt, "steps")
-	r.Blocked, r.Result, r.Completed = nil, nil, 0
+	r.Blocked, r.Result, r.Completed, r.WaitingFor = nil, nil, 0, nil
+	if !r.Status.Final() && sometimes.Draw(p.rt, "waits") {
+		r.WaitingFor = []host.Waiting{rapid.SampledFrom([]host.Waiting{{Type: "Answer"}, {Until: 9}, {Reason: host.WaitsForTurn}}).Draw(p.rt, "wait")}
+	}
+	r.Paused = !r.Status.Final() && sometimes.Draw(p.rt, "paused")
 	if r.Status.Final() {
 		r.Completed = drawInstant.Draw(p.rt, "completed")
 	}

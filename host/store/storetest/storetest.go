@@ -41,6 +41,7 @@ func Run(t *testing.T, open func(t *testing.T) host.Store) {
 		{"ListFilters", testListFilters},
 		{"ListWhileStarting", testListWhileStarting},
 		{"ListsEnd", testListsEnd},
+		{"Rows", testRows},
 		{"Search", testSearch},
 		{"SearchFilters", testSearchFilters},
 		{"SearchOfChanges", testSearchOfChanges},
