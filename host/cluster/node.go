@@ -49,7 +49,7 @@ type Term struct {
 // Lost is closed when the node no longer owns the sessions.
 func (t *Term) Lost() <-chan struct{} { return t.lost }
 
-// Drained is closed when the sessions are to be given up in order, because the node is
+// Drained is closed when the caller must give the sessions up in order, because the node is
 // drained and another one can take them.
 func (t *Term) Drained() <-chan struct{} { return t.asked }
 

@@ -370,7 +370,8 @@ func TestDrainedNode(t *testing.T) {
 	}
 	wantDrained := func(want bool) {
 		t.Helper()
-		if i := a.beats(t).Node(a.place.Epoch); i == nil || i.Drained != want {
+		v := a.beats(t)
+		if i := v.Node(a.place.Epoch); i == nil || i.Drained != want {
 			t.Errorf("entry %+v, want drained %t", i, want)
 		}
 	}
