@@ -15,4 +15,6 @@ type Node struct {
 	// Drained says that an operator has moved the sessions away from it: it takes them only
 	// if no other node can.
 	Drained bool
+	// Differs are the flags whose settings differ from those of the owner.
+	Differs []string
 }

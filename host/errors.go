@@ -117,7 +117,14 @@ type Error struct {
 	RetryAfter time.Duration
 	// Breach names the quota that was reached; nil: none.
 	Breach *limit.Breach
+	// Nearest are the positions at which a fork can begin instead; nil: it is not a refused
+	// fork.
+	Nearest *Nearest
 }
+
+// Nearest are the entries of a run, closest to a position, after which a fork can begin; 0:
+// there is none nearby.
+type Nearest struct{ Before, After uint64 }
 
 // HTTPStatus returns the HTTP status for the error: the status of its code, but 413 for a
 // quota of stored bytes.

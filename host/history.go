@@ -118,9 +118,27 @@ type TimelineLog struct {
 	Attrs   abi.Raw // nil: none
 }
 
+// ForkRequest asks to continue a run a second time.
+type ForkRequest struct {
+	Tenant string
+	ID     string // a handler, which stands for its latest run, or a run
+	At     uint64 // a position of the session's journal: the fork continues just after it
+	// At most one of them changes the state with which the fork begins: edits, a merge patch
+	// (RFC 7396, a map), or the whole state (a map).
+	Edits        []abi.Edit
+	Patch, State abi.Raw
+	// Answer is an event that the fork gets before it continues, as SendOnce gives it to a
+	// run; nil: none. Step is the step that gets it; "": all steps that accept it.
+	Answer *abi.Event
+	Step   string
+	Paused bool // the fork waits until it is resumed
+	// DryRun checks the request and begins nothing.
+	DryRun bool
+}
+
 // Fork is a run that continues a second time, from an earlier position.
 type Fork struct {
-	Run Run // in its own private session
+	Run Run // in its own private session; of a dry run, as it would be, with ids of nobody
 	// Anew lists work outside of the session that was in progress, and was started again.
 	Anew []Renewed
 }

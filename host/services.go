@@ -188,15 +188,17 @@ type Runs interface {
 	// Fork continues the latest run of a handler, or any run by its run id, a second time
 	// from just after a position of its session's journal, under a new handler in a
 	// private session. The fork has the state of that time, the run's children in the
-	// same session, and the remaining times of its waits, sleeps and timeouts.
+	// same session, and the remaining times of its waits, sleeps and timeouts. What the
+	// request changes is in the first entry of the fork's journal, like all the rest.
 	//
 	// # Errors
 	//
-	// CodeNotFound. CodeInvalidArgument: the journal has no such position, or the run had
-	// not begun. CodeConflict: no fork can begin there; the message names the nearest
-	// earlier position. CodeGone: the journal has been cut after it. CodeLimitExceeded:
-	// the run holds too much data.
-	Fork(ctx context.Context, tenant, id string, at uint64) (Fork, error)
+	// CodeNotFound. CodeInvalidArgument: the journal has no such position, the run had
+	// not begun, or an edit or the answer is not valid. CodeConflict: no fork can begin
+	// there, and Nearest has the positions where one can. CodeGone: the journal has been
+	// cut after it. CodeLimitExceeded: the run holds too much data. CodeSchemaViolation:
+	// the edited state breaks the schema of a workflow.
+	Fork(ctx context.Context, req ForkRequest) (Fork, error)
 	// Export returns all data of the latest run of a handler, or of any run by its run
 	// id.
 	//

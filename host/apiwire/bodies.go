@@ -26,10 +26,20 @@ type SendOf[V any] struct {
 	Step  string   `json:"step,omitempty" doc:"The step that gets the event. Default: the steps that wait for it or accept it."`
 }
 
-// ForkAt is the body of a fork.
-type ForkAt struct {
-	_  struct{} `body:"closed"`
-	At uint64   `json:"at" api:"min=1" doc:"The seq of the entry after which the copy continues."`
+// ForkAt is the body of a fork as the server reads it.
+type ForkAt = ForkAtOf[Value]
+
+// ForkAtOf is the body of a fork. V is the type of the parts that users write.
+type ForkAtOf[V any] struct {
+	_      struct{} `body:"closed"`
+	At     uint64   `json:"at" api:"min=1" doc:"The seq of the entry after which the copy continues."`
+	State  V        `json:"state,omitempty" api:"object" doc:"The whole state with which the copy continues."`
+	Patch  V        `json:"patch,omitempty" api:"object" doc:"Instead of state: a merge patch (RFC 7396) of the state."`
+	Edits  V        `json:"edits,omitempty" api:"json" doc:"Instead of state: a list of edits of the state, such as [[\"set\", \"user.name\", \"Ada\"]]."`
+	Answer V        `json:"answer,omitempty" api:"object,json" doc:"An event that the copy gets before it continues: an envelope, as POST /events/{id} takes."`
+	Step   string   `json:"step,omitempty" doc:"The step that gets the answer. Default: the steps that wait for it or accept it."`
+	Paused bool     `json:"paused,omitempty" api:"default=false" doc:"The copy waits until it is resumed."`
+	DryRun bool     `json:"dry_run,omitempty" api:"default=false" doc:"Check everything and begin nothing. The ids of the answer are those of nobody."`
 }
 
 // Retry is the body of a retry.

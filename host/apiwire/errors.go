@@ -9,6 +9,14 @@ type Error struct {
 	Code     host.Code `json:"code" doc:"The error, for programs."`
 	Problems []Problem `json:"problems,omitempty" doc:"Every problem of the plugin or the workflow."`
 	Limit    *Breach   `json:"limit,omitempty" doc:"The tenant's limit, if one was exceeded."`
+	Nearest  *Nearest  `json:"nearest,omitempty" doc:"The entries of the run, closest to the one asked for, after which a fork can begin."`
+}
+
+// Nearest are entries after which a fork can begin; see [host.Nearest].
+type Nearest struct {
+	_      struct{} `doc:"Entries after which a fork can begin."`
+	Before uint64   `json:"before,omitempty" api:"min=1"`
+	After  uint64   `json:"after,omitempty" api:"min=1"`
 }
 
 // Problem is one problem of a plugin or a workflow; see [host.Problem].
@@ -39,6 +47,10 @@ func ErrorOf(err *host.Error) Error {
 	if err.Breach != nil {
 		out.Limit = &Breach{}
 		Fill(out.Limit, err.Breach)
+	}
+	if err.Nearest != nil {
+		out.Nearest = &Nearest{}
+		Fill(out.Nearest, err.Nearest)
 	}
 	return out
 }

@@ -227,6 +227,10 @@ func (a *answer) failure() *host.Error {
 			e.Breach = &limit.Breach{Size: a.status == http.StatusRequestEntityTooLarge}
 			apiwire.Fill(e.Breach, body.Limit)
 		}
+		if body.Nearest != nil {
+			e.Nearest = &host.Nearest{}
+			apiwire.Fill(e.Nearest, body.Nearest)
+		}
 		if body.Code != "" {
 			e.Code = body.Code
 		}

@@ -392,12 +392,27 @@ func TestJournal(t *testing.T) {
 }
 
 func TestFork(t *testing.T) {
-	c := serve(t, &fake{}, nil)
-	rec, anew, err := c.Fork(t.Context(), "h", 7)
+	f := &fake{}
+	c := serve(t, f, nil)
+	rec, anew, err := c.Fork(t.Context(), "h", client.ForkOptions{At: 7, Patch: json.RawMessage(`{"n":1}`), AnswerType: "A", Answer: json.RawMessage(`{"x":2}`), Step: "s", Paused: true, DryRun: true})
 	if err != nil || rec.HandlerID != "f" || rec.Steps != 7 || len(anew) != 1 || anew[0] != (host.Renewed{Kind: host.RenewedChild, Step: "s", Workflow: "w", HandlerID: "new", Was: "old"}) {
 		t.Errorf("Fork = %+v, %+v, %v", rec, anew, err)
 	}
-	if _, _, err := c.Fork(t.Context(), "h", 0); errorOf(t, err).Code != host.CodeInvalidArgument {
+	want := host.ForkRequest{Tenant: host.DefaultTenant, ID: "h", At: 7, Patch: abi.Raw{0xa1, 0x61, 'n', 1}, Step: "s", Paused: true, DryRun: true,
+		Answer: &abi.Event{Type: "A", Body: abi.Raw{0xa1, 0x61, 'x', 2}}}
+	if !reflect.DeepEqual(f.forked, want) {
+		t.Errorf("asks for %+v", f.forked)
+	}
+	if _, _, err := c.Fork(t.Context(), "h", client.ForkOptions{At: 1, Edits: json.RawMessage(`[["set","n",1]]`)}); err != nil || len(f.forked.Edits) != 1 || f.forked.Answer != nil {
+		t.Errorf("edits: %+v, %v", f.forked, err)
+	}
+	near := host.Nearest{Before: 3, After: 9}
+	f.err = &host.Error{Code: host.CodeConflict, Message: "no", Nearest: &near}
+	if _, _, err := c.Fork(t.Context(), "h", client.ForkOptions{At: 5}); errorOf(t, err).Nearest == nil || *errorOf(t, err).Nearest != near {
+		t.Errorf("error = %v", err)
+	}
+	f.err = nil
+	if _, _, err := c.Fork(t.Context(), "h", client.ForkOptions{}); errorOf(t, err).Code != host.CodeInvalidArgument {
 		t.Errorf("error = %v", err)
 	}
 }

@@ -40,6 +40,7 @@ type fake struct {
 	query     host.RunQuery
 	rows      host.RowQuery
 	journal   host.TimelineQuery
+	forked    host.ForkRequest
 	sent      abi.Event
 	step      string
 	purge     bool
@@ -101,9 +102,10 @@ func (f *fake) StateAt(_ context.Context, _, id string, at uint64, path string) 
 	return host.StateValue{Value: value, Tag: "t"}, f.err
 }
 
-func (f *fake) Fork(_ context.Context, _, _ string, at uint64) (host.Fork, error) {
+func (f *fake) Fork(_ context.Context, req host.ForkRequest) (host.Fork, error) {
+	f.forked = req
 	return host.Fork{
-		Run:  host.Run{HandlerID: "f", RunID: "r", Status: host.StatusRunning, Steps: at},
+		Run:  host.Run{HandlerID: "f", RunID: "r", Status: host.StatusRunning, Steps: req.At},
 		Anew: []host.Renewed{{Kind: host.RenewedChild, Step: "s", Workflow: "w", HandlerID: "new", Was: "old"}},
 	}, f.err
 }

@@ -54,10 +54,37 @@ func (c *Client) Journal(ctx context.Context, id string, o JournalOptions) (Jour
 	return page, err
 }
 
+// ForkOptions says from where a fork continues, and what it changes.
+type ForkOptions struct {
+	At uint64 // position of the entry after which it continues
+	// At most one of them changes the state: the whole state, a merge patch (RFC 7396), or a
+	// JSON list of edits.
+	State, Patch, Edits json.RawMessage
+	// AnswerType is the type of an event that the fork gets before it continues; "": none.
+	// Answer has its fields, and Step is the step that gets it; "": all that accept it.
+	AnswerType string
+	Answer     json.RawMessage
+	Step       string
+	Paused     bool // it waits until it is resumed
+	DryRun     bool // everything is checked, and nothing begins
+}
+
 // Fork continues a run a second time, from just after an entry of its journal. It returns
-// the record of the new handler, and the work that was started again for it.
-func (c *Client) Fork(ctx context.Context, id string, at uint64) (Record, []host.Renewed, error) {
-	return c.forked(ctx, "/handlers/"+url.PathEscape(id)+"/fork", apiwire.ForkAt{At: at})
+// the record of the new handler, and the work that was started again for it. Of a dry run,
+// the ids are those of nobody. If no fork can begin there, the error is CodeConflict, and
+// its Nearest names the entries where one can.
+func (c *Client) Fork(ctx context.Context, id string, o ForkOptions) (Record, []host.Renewed, error) {
+	body := apiwire.ForkAtOf[json.RawMessage]{At: o.At, State: o.State, Patch: o.Patch, Edits: o.Edits, Step: o.Step, Paused: o.Paused, DryRun: o.DryRun}
+	if o.AnswerType != "" {
+		if o.Answer == nil {
+			o.Answer = json.RawMessage("{}")
+		}
+		var err error
+		if body.Answer, err = marshal(map[string]any{"type": o.AnswerType, "value": o.Answer}); err != nil {
+			return Record{}, nil, &host.Error{Code: host.CodeInvalidArgument, Message: "The answer is not JSON", Cause: err}
+		}
+	}
+	return c.forked(ctx, "/handlers/"+url.PathEscape(id)+"/fork", body)
 }
 
 // Retry continues a run that has failed or is blocked, with its own version or with the

@@ -15,6 +15,7 @@ package cluster
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -59,6 +60,26 @@ type Self struct {
 	Lease time.Duration
 	// Drained says that the node takes the sessions only if no other live node can.
 	Drained bool
+	// Settings are digests of the settings that all nodes should share, by the name of the
+	// flag. Nodes with other settings are shown, and not refused: during a change of a setting
+	// they differ.
+	Settings map[string]string
+}
+
+// Differing returns the names of the settings that two nodes do not share, sorted. A node of
+// a release that does not say its settings differs in none.
+func (s *Self) Differing(other *Self) []string {
+	if s.Settings == nil || other.Settings == nil {
+		return nil
+	}
+	var names []string
+	for name, digest := range s.Settings {
+		if there, ok := other.Settings[name]; ok && there != digest {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // State is the state of an entry in the table of nodes.

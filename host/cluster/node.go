@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -89,7 +91,9 @@ type Node struct {
 	serving  bool          // the host of term serves
 	changed  chan struct{} // closed, and replaced, when anything below mu has changed
 	tenures  map[uint64]tenure
-	stats    Stats
+	// differing are the epochs of nodes whose other settings are logged.
+	differing map[uint64]bool
+	stats     Stats
 }
 
 // tenure is the time in which a node is the owner.
@@ -122,7 +126,7 @@ func New(cfg Config) *Node {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Node{cfg: cfg, wake: make(chan struct{}, 1), clock: clock{now: cfg.Now}, changed: make(chan struct{}), tenures: map[uint64]tenure{}}
+	return &Node{cfg: cfg, wake: make(chan struct{}, 1), clock: clock{now: cfg.Now}, changed: make(chan struct{}), differing: map[uint64]bool{}, tenures: map[uint64]tenure{}}
 }
 
 // Join enters the node for the first time. Its error says why this process cannot be a node.
@@ -292,7 +296,23 @@ func (n *Node) see(v View) {
 			n.forget(epoch)
 		}
 	}
+	n.compare()
 	n.announce()
+}
+
+// compare logs once which nodes have other settings than this node. mu is held.
+func (n *Node) compare() {
+	maps.DeleteFunc(n.differing, func(epoch uint64, _ bool) bool { return n.view.Node(epoch) == nil })
+	for i := range n.view.Nodes {
+		other := &n.view.Nodes[i]
+		if !other.Open() || other.Epoch == n.place.Epoch || n.differing[other.Epoch] {
+			continue
+		}
+		if names := n.cfg.Self.Differing(&other.Self); len(names) > 0 {
+			n.differing[other.Epoch] = true
+			n.cfg.Log.Warn("a node has other settings than this node: give all nodes the same", "node", other.Name, "settings", strings.Join(names, ", "))
+		}
+	}
 }
 
 // lose ends the entry, because somebody else closed it. mu is held.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"slices"
 
@@ -36,6 +37,9 @@ type ForkTarget struct {
 	HandlerID string
 	Seed      [32]byte
 	At        int64 // Unix nanoseconds
+	// After is the position after which the fork begins; 0: that of the newest entry. It is
+	// earlier if the past was changed for the fork.
+	After uint64
 	// Trace is the trace context of the caller that asked for the fork; nil: none.
 	// Children that continue with the run have the same.
 	Trace *host.Trace
@@ -58,7 +62,7 @@ type ForkedRun struct {
 //
 // [ErrUnknownRun]; a [*host.Error] for a run that has not begun.
 func (s *Session) Fork(runID string, t ForkTarget) (runs []ForkedRun, anew []host.Renewed, err error) {
-	f := &forker{s: s, t: t, lost: t.At - s.now, at: s.seq}
+	f := &forker{s: s, t: t, lost: t.At - s.now, at: cmp.Or(t.After, s.seq)}
 	var top *run
 	if runID != "" {
 		if top, err = s.activeRun(runID); err != nil {

@@ -71,6 +71,7 @@ var probes = map[string]foreignCall{
 	"PUT /resources/:name":                {kinds: resourceKinds, body: `{"kind":"ID"}`},
 	"DELETE /resources/:name":             {kinds: resourceKinds},
 	"GET /results/:id":                    {kinds: runKinds},
+	"POST /runs/:id/fork":                 {kinds: runKinds, body: `{"at":1,"patch":{},"answer":{"type":"Name","value":{}}}`},
 	"GET /runs":                           {kinds: append(runKinds, "version"), query: "?session=ID&workflow_name=ID&handler=ID&parent=ID&forked_from=ID&id=ID"},
 	"GET /runs/:id":                       {kinds: runKinds},
 	"GET /runs/:id/journal":               {kinds: runKinds, query: "?order=desc"},

@@ -44,6 +44,7 @@ var roles = map[string]host.Role{
 	"POST /handlers/:id/resume":           host.RoleRun,
 	"POST /handlers/:id/retry":            host.RoleRun,
 	"POST /handlers/:id/fork":             host.RoleRun,
+	"POST /runs/:id/fork":                 host.RoleRun,
 	"GET /runs/:id/journal":               host.RoleRead,
 	"GET /runs/:id/journal/:seq":          host.RoleRead,
 	"GET /runs/:id/state":                 host.RoleRead,

@@ -35,8 +35,9 @@ type fakeHost struct {
 	lastStep  string
 	lastOnce  host.Once
 	journal   []host.TimelineEntry // of every run
+	asked     host.TimelineQuery   // the last one
+	forked    host.ForkRequest     // the last one
 	lastRows  host.RowQuery
-	asked     host.TimelineQuery // the last one
 	lastQuery host.RunQuery
 
 	lastMigrate []host.MigrateRequest
@@ -414,9 +415,11 @@ func (f *fakeHost) StateAt(_ context.Context, _, id string, at uint64, path stri
 }
 
 // Fork implements host.Runs: any run can be forked at 7, and at no other position.
-func (f *fakeHost) Fork(_ context.Context, _, id string, at uint64) (host.Fork, error) {
+func (f *fakeHost) Fork(_ context.Context, req host.ForkRequest) (host.Fork, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.forked = req
+	id, at := req.ID, req.At
 	_, r, err := f.find(id)
 	switch {
 	case err != nil:
@@ -424,7 +427,7 @@ func (f *fakeHost) Fork(_ context.Context, _, id string, at uint64) (host.Fork, 
 	case at < 3:
 		return host.Fork{}, host.Errorf(host.CodeGone, "cut away")
 	case at != 7:
-		return host.Fork{}, host.Errorf(host.CodeConflict, "the nearest is 7")
+		return host.Fork{}, &host.Error{Code: host.CodeConflict, Message: "the nearest is 7", Nearest: &host.Nearest{Before: 7}}
 	}
 	out := host.Fork{Run: *r, Anew: []host.Renewed{{Kind: host.RenewedChild, Step: "s", Workflow: "w", HandlerID: "new", Was: "old"}, {Kind: host.RenewedChild}}}
 	out.Run.HandlerID, out.Run.RunID = "forked", "forked-run"

@@ -5,6 +5,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/apiwire"
 )
@@ -15,27 +16,62 @@ func (s *Server) forkHandler(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	at, err := parseFork(body)
+	req, answered, err := parseFork(body)
 	if err != nil {
 		return err
 	}
-	fork, err := s.cfg.Runs.Fork(c.Request().Context(), tenantOf(c), param(c, "id"), at)
+	ctx := c.Request().Context()
+	req.Tenant, req.ID = tenantOf(c), param(c, "id")
+	if answered != nil {
+		run, err := s.cfg.Runs.Get(ctx, req.Tenant, req.ID)
+		if err != nil {
+			return orNotFound(err, textHandlerNotFound)
+		}
+		req.Answer = &abi.Event{Type: answered.typeName(run.Workflow), Body: answered.body}
+	}
+	fork, err := s.cfg.Runs.Fork(ctx, req)
 	if err != nil {
 		return orNotFound(err, textHandlerNotFound)
 	}
 	return answerFork(c, &fork)
 }
 
-// parseFork reads the position at which a fork begins.
-func parseFork(body value) (uint64, error) {
+// parseFork reads the body of a fork. The answer, if there is one, has the type that the
+// client has written.
+func parseFork(body value) (req host.ForkRequest, answer *clientEvent, err error) {
 	var fork apiwire.ForkAt
 	if err := body.into(&fork); err != nil {
-		return 0, err
+		return req, nil, err
 	}
-	if fork.At == 0 {
-		return 0, invalid("'at' is missing: the seq of an entry of the run's journal")
+	req = host.ForkRequest{At: fork.At, Patch: abi.Raw(fork.Patch), State: abi.Raw(fork.State), Step: fork.Step, Paused: fork.Paused, DryRun: fork.DryRun}
+	changes := 0
+	for _, v := range []apiwire.Value{fork.State, fork.Patch, fork.Edits} {
+		if v != nil {
+			changes++
+		}
 	}
-	return fork.At, nil
+	switch {
+	case fork.At == 0:
+		return req, nil, invalid("'at' is missing: the seq of an entry of the run's journal")
+	case changes > 1:
+		return req, nil, invalid("Only one of 'state', 'patch' and 'edits' can be given")
+	case fork.Step != "" && fork.Answer == nil:
+		return req, nil, invalid("'step' is given without 'answer'")
+	}
+	if fork.Edits != nil {
+		raw, err := body.under("edits", abi.Raw(fork.Edits)).canonical()
+		if err != nil {
+			return req, nil, err
+		}
+		if req.Edits, err = abi.DecodeEdits(raw); err != nil {
+			return req, nil, host.Errorf(host.CodeInvalidArgument, "'edits' is not a list of edits, such as [[\"set\", \"user.name\", \"Ada\"]]: %w", err)
+		}
+	}
+	if fork.Answer == nil {
+		return req, nil, nil
+	}
+	e, err := readEvent(body.under("answer", abi.Raw(fork.Answer)), false)
+	return req, &e, err
 }
 
 // answerFork answers the record of a run that continues, and the work that was started

@@ -81,9 +81,9 @@ func FuzzBodies(f *testing.F) {
 		} else if k.Expires < 0 {
 			t.Errorf("a key expires at %d", k.Expires)
 		}
-		if at, err := parseFork(v); err != nil {
+		if fork, _, err := parseFork(v); err != nil {
 			checkRefused(t, err)
-		} else if at == 0 {
+		} else if fork.At == 0 {
 			t.Error("a fork at 0")
 		}
 		if s, err := parseSnapshot(v); err != nil {

@@ -123,6 +123,7 @@ func (s *Server) routes() {
 	read("/runs/:id/journal", s.runJournal)
 	read("/runs/:id/journal/:seq", s.runEntry)
 	read("/runs/:id/state", s.getStateAt)
+	e.POST("/runs/:id/fork", s.forkHandler)
 
 	read("/sessions", s.listSessions)
 	read("/sessions/:id", s.getSession)

@@ -124,7 +124,8 @@ func TestStateAt(t *testing.T) {
 
 // TestFork: requests, answers and refusals.
 func TestFork(t *testing.T) {
-	h := newServer(t, newFake(t)).Handler()
+	f := newFake(t)
+	h := newServer(t, f).Handler()
 	if w := call(t, h, "POST", "/workflows/plain/run-nowait", `{"handler_id":"h"}`); w.Code != http.StatusOK {
 		t.Fatalf("start: %d %s", w.Code, w.Body)
 	}
@@ -138,8 +139,29 @@ func TestFork(t *testing.T) {
 		wantError(t, call(t, h, "POST", "/handlers/h/fork", bad), http.StatusBadRequest, host.CodeInvalidArgument)
 	}
 	wantError(t, call(t, h, "POST", "/handlers/h/fork", `{"at": 2}`), http.StatusGone, host.CodeGone)
-	if text := wantError(t, call(t, h, "POST", "/handlers/h/fork", `{"at": 8}`), http.StatusConflict, host.CodeConflict); text != "the nearest is 7" {
-		t.Errorf("no resting point: %s", text)
+	w = call(t, h, "POST", "/runs/h/fork", `{"at": 8}`)
+	if text := wantError(t, w, http.StatusConflict, host.CodeConflict); text != "the nearest is 7" || !strings.Contains(w.Body.String(), `"nearest":{"before":7}`) {
+		t.Errorf("no resting point: %s", w.Body)
+	}
+	for _, tt := range []struct {
+		body string
+		want host.ForkRequest
+	}{
+		{`{"at": 7, "state": {"n": 1}}`, host.ForkRequest{State: json2raw(t, `{"n":1}`)}},
+		{`{"at": 7, "patch": {"n": null}, "paused": true}`, host.ForkRequest{Patch: json2raw(t, `{"n":null}`), Paused: true}},
+		{`{"at": 7, "edits": [["set", "n", 1]], "dry_run": true}`, host.ForkRequest{Edits: []abi.Edit{{Op: abi.OpSet, Path: "n", Value: json2raw(t, `1`)}}, DryRun: true}},
+		{`{"at": 7, "answer": {"type": "T", "value": {"x": 2}}, "step": "s"}`, host.ForkRequest{Answer: &abi.Event{Type: "T", Body: json2raw(t, `{"x":2}`)}, Step: "s"}},
+		{`{"at": 7, "answer": "{\"qualified_name\": \"plain.T\", \"value\": {}}"}`, host.ForkRequest{Answer: &abi.Event{Type: "T", Body: abi.EmptyMap}}},
+		{`{"at": 7, "state": null, "answer": null, "edits": null}`, host.ForkRequest{}},
+	} {
+		tt.want.Tenant, tt.want.ID, tt.want.At = host.DefaultTenant, "h", 7
+		if w := call(t, h, "POST", "/runs/h/fork", tt.body); w.Code != http.StatusOK || !reflect.DeepEqual(f.forked, tt.want) {
+			t.Errorf("%s: %d %s, asks for %+v", tt.body, w.Code, w.Body, f.forked)
+		}
+	}
+	for _, bad := range []string{`{"at": 7, "state": [1]}`, `{"at": 7, "state": {}, "patch": {}}`, `{"at": 7, "patch": {}, "edits": []}`, `{"at": 7, "edits": {}}`, `{"at": 7, "edits": [["leap", "n", 1]]}`,
+		`{"at": 7, "step": "s"}`, `{"at": 7, "answer": 3}`, `{"at": 7, "answer": {"x": 1}}`, `{"at": 7, "paused": 1}`} {
+		wantError(t, call(t, h, "POST", "/runs/h/fork", bad), http.StatusBadRequest, host.CodeInvalidArgument)
 	}
 	wantError(t, call(t, h, "POST", "/handlers/nobody/fork", `{"at": 7}`), http.StatusNotFound, host.CodeNotFound)
 }

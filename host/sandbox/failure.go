@@ -76,20 +76,11 @@ func (g *guest) withTail(fail *abi.Error) *abi.Error {
 	if fail == nil || fail.Code != codeTrap {
 		return fail
 	}
-	text := g.tail.text()
-	switch {
-	case text == "":
-	case strings.HasPrefix(fail.Message, reasonUnreachable) && !g.linear.Refused():
-		// The guest has stopped itself, as every SDK does after it has printed why.
-		fail.Message = text + " (" + fail.Message + ")"
-	default:
+	if text := g.tail.text(); text != "" {
 		fail.Message += "; its last output: " + text
 	}
 	return fail
 }
-
-// reasonUnreachable is what [trapReason] returns for the instruction of that name.
-const reasonUnreachable = "unreachable"
 
 // trapReason finds the reason of a trap: the innermost error, if it is one of
 // WebAssembly's own. The code checks its type, which is internal to the compiler's

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 //	parent and child in different sessions  TestCrashPoints/child; TestKilledWhileChildrenWait, TestKilledBetweenChildren
 //	an outside call answered, not recorded  TestCrashPoints/outside; TestKilledWhileARequestIsUnderWay
 //	a snapshot written, the journal cut     TestCrashPoints/snapshot; TestStorm, which has them often
+//	a fork with another state and an answer TestCrashPointsOfAFork
 //	a commit that surely failed             TestCrashPoints (refused); TestFullDisk; TestFaults of host/store/sqlite
 //	a commit of unknown outcome             TestCrashPoints (unknown, reopened); TestDiskThatFails, TestStormOfDiskFailures
 //	a guest that takes the server with it   TestGuiltyIsBlocked; TestGuestThatEndsItsServer
@@ -249,6 +251,69 @@ func TestCrashPoints(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A server ends at every commit of a fork that has another state and an answer. Afterwards the
+// fork is there with both of them, or it is not there at all; one that was acknowledged is.
+func TestCrashPointsOfAFork(t *testing.T) {
+	for _, ending := range endings[:2] {
+		points := 0
+		for ended := true; ended; points++ {
+			store := &endingStore{Store: memory.New(), left: 1 << 30, written: ending.written}
+			runs := 0
+			b := &bench{t: t, tokens: 2, batch: 1, fails: true, store: store, now: time.Unix(1_700_000_000, 0), modules: newSimModules(t, map[string]string{"two": asking})}
+			b.guest = asker(&runs)
+			b.open(t)
+			b.start("h", "s")
+			b.rest()
+			at := uint64(0)
+			for _, e := range b.timeline(t, "h", 0, 1000).Entries {
+				at = e.Seq
+			}
+			store.left = points
+			fork, err := b.forkWith(t, host.ForkRequest{ID: "h", At: at, Patch: must(abi.FromJSON([]byte(`{"n":1000,"note":"edited"}`))), Answer: &abi.Event{Type: "Answer", Body: abi.EmptyMap}})
+			b.rest()
+			if ended = store.ended; ended {
+				b.store, b.fails = store.Store, false
+				b.advance(time.Second)
+				b.open(t)
+			}
+			store.left = 1 << 30
+			b.rest()
+			list, _, bad := b.sched.History().ListSessions(t.Context(), host.SessionQuery{Tenant: "t", Limit: 1000})
+			if bad != nil {
+				t.Fatal(bad)
+			}
+			found := 0
+			for _, s := range list {
+				if s.SessionID == "s" {
+					continue
+				}
+				found++
+				if err == nil && s.SessionID != fork.Run.SessionID {
+					t.Errorf("%s at commit %d: the fork is %s, and there is %s", ending.name, points, fork.Run.SessionID, s.SessionID)
+				}
+				if got := b.stateAfter(t, s.SessionID, 1, ""); got != `{"n":1000,"note":"edited"}` {
+					t.Errorf("%s at commit %d: the fork begins with %s", ending.name, points, got)
+				}
+				if got := tell(t, b.timeline(t, s.SessionID, 0, 1).Entries); !strings.HasPrefix(got, "1 fork") || !strings.Contains(got, "begins ask") {
+					t.Errorf("%s at commit %d: the first entry is %s", ending.name, points, got)
+				}
+				if run := b.through(t, s.SessionID); run.Status != host.StatusCompleted || !strings.Contains(string(run.Result.Body), "\x19\x04\x56") {
+					t.Errorf("%s at commit %d: the fork ends as %s: %x", ending.name, points, run.Status, run.Result.Body)
+				}
+			}
+			if found > 1 || found == 0 && err == nil {
+				t.Errorf("%s at commit %d: there are %d forks; the answer was %v", ending.name, points, found, err)
+			}
+			if run := b.record(t, "h"); run.Status != host.StatusRunning {
+				t.Errorf("%s at commit %d: the run is %s", ending.name, points, run.Status)
+			}
+		}
+		if t.Logf("%s: %d points", ending.name, points-1); points < 3 {
+			t.Errorf("%s: there were %d points only", ending.name, points-1)
+		}
 	}
 }
 

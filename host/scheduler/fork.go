@@ -6,42 +6,107 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/edits"
 	"github.com/weftrun/weft/host/scheduler/history"
+	"github.com/weftrun/weft/host/state"
 )
 
 // Fork continues a run a second time, from a position of its past; see host.Runs.
-func (s *Scheduler) Fork(ctx context.Context, tenant, id string, at uint64) (host.Fork, error) {
-	if err := s.taking(tenant); err != nil {
+func (s *Scheduler) Fork(ctx context.Context, req host.ForkRequest) (host.Fork, error) {
+	if err := s.taking(req.Tenant); err != nil {
 		return host.Fork{}, err
 	}
-	run, err := s.past.Get(ctx, tenant, id)
+	run, err := s.past.Get(ctx, req.Tenant, req.ID)
 	if err != nil {
 		return host.Fork{}, err
 	}
-	release, err := s.AskStart(ctx, host.StartAsk{Tenant: tenant})
+	release, err := s.AskStart(ctx, host.StartAsk{Tenant: req.Tenant})
 	if err != nil {
 		return host.Fork{}, err
 	}
 	defer release()
-	p, err := s.past.At(ctx, host.SessionKey{Tenant: tenant, Session: run.SessionID}, run.RunID, at)
-	if err != nil {
-		return host.Fork{}, err
-	}
 	for {
-		out, err := s.forkOf(ctx, p, run.RunID)
+		p, err := s.past.At(ctx, host.SessionKey{Tenant: req.Tenant, Session: run.SessionID}, run.RunID, req.At)
+		if err != nil {
+			return host.Fork{}, err
+		}
+		if err := s.revise(ctx, p, run.RunID, &req); err != nil {
+			return host.Fork{}, err
+		}
+		out, err := s.forkOf(ctx, p, run.RunID, &req)
 		if !errors.Is(err, errDead) {
 			return out, err
 		}
 		// The id was drawn before, and is taken: draw another. p has been used up.
-		if p, err = s.past.At(ctx, p.Key, run.RunID, at); err != nil {
-			return host.Fork{}, err
-		}
 	}
 }
 
-// forkOf begins the fork of a run in a session of its own.
-func (s *Scheduler) forkOf(ctx context.Context, p *history.Past, runID string) (host.Fork, error) {
-	t := engine.ForkTarget{RunID: s.reserved.NewID(), HandlerID: s.reserved.NewID(), At: s.now()}
+// revise makes the changes of a fork on the past from which it continues. The fork begins
+// with what follows from them, as if they had been entries of the past.
+func (s *Scheduler) revise(ctx context.Context, p *history.Past, runID string, req *host.ForkRequest) error {
+	if req.Edits != nil || req.Patch != nil || req.State != nil {
+		edit := host.SessionEdit{Tenant: req.Tenant, Session: p.Key.Session, Edits: req.Edits, Patch: req.Patch, State: req.State}
+		e, err := s.edits.Read(ctx, &edit)
+		if err == nil {
+			err = e.Make(ctx, func(context.Context, host.SessionKey, bool) (edits.Session, error) { return revised{p}, nil })
+		}
+		if err != nil {
+			return refused(err)
+		}
+	}
+	// The answer of a paused run waits.
+	if req.Paused {
+		if err := p.Reduce(engine.Pause{RunID: runID}); err != nil {
+			return refused(err)
+		}
+	}
+	if req.Answer == nil {
+		return nil
+	}
+	was, _ := p.Engine.Record(runID)
+	mod, err := s.cfg.Modules.ByDigest(was.Version)
+	if err != nil {
+		return err
+	}
+	if err := mod.Graph.CheckPost(req.Answer.Type, req.Step); err != nil {
+		return err
+	}
+	event, err := s.postedEvent(ctx, req.Tenant, was.Version, *req.Answer)
+	if err != nil {
+		return err
+	}
+	if err := p.Reduce(engine.PostEvent{RunID: runID, Event: event, Step: req.Step}); err != nil {
+		return refused(err)
+	}
+	return nil
+}
+
+// revised is a past as package edits sees a session. Nobody else changes it.
+type revised struct{ *history.Past }
+
+// State implements edits.Session.
+func (d revised) State() *state.Node { return d.Engine.State() }
+
+// Ran implements edits.Session.
+func (d revised) Ran() []string { return d.Engine.RanVersions() }
+
+// View implements edits.Session.
+func (d revised) View(*edits.Edit) (edits.View, error) {
+	keep, err := d.Engine.KeptSchemas()
+	return edits.View{State: d.Engine.State(), Keep: keep}, err
+}
+
+// Make implements edits.Session.
+func (d revised) Make(e *edits.Edit) (free <-chan struct{}, err error) {
+	return nil, d.Reduce(e.Tick(false))
+}
+
+// Release implements edits.Session.
+func (d revised) Release() {}
+
+// forkOf begins the fork of a run in a session of its own. A dry run stops before.
+func (s *Scheduler) forkOf(ctx context.Context, p *history.Past, runID string, req *host.ForkRequest) (host.Fork, error) {
+	t := engine.ForkTarget{RunID: s.reserved.NewID(), HandlerID: s.reserved.NewID(), At: s.now(), After: req.At}
 	t.Key = host.SessionKey{Tenant: p.Key.Tenant, Session: t.HandlerID}
 	s.cfg.Entropy(t.Seed[:])
 	if was, ok := p.Engine.Record(runID); ok {
@@ -62,6 +127,10 @@ func (s *Scheduler) forkOf(ctx context.Context, p *history.Past, runID string) (
 	}
 	if err := s.cfg.Quotas.Ready(ctx, t.Key.Tenant); err != nil {
 		return host.Fork{}, err
+	}
+	if req.DryRun {
+		would, _ := p.Engine.Record(t.RunID)
+		return host.Fork{Run: would, Anew: anew}, nil
 	}
 	ss := s.table.begin(t.Key)
 	if ss == nil {

@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +24,13 @@ func named(runs *int) func(context.Context, *call) (abi.StepOutput, error) {
 
 func (b *bench) fork(t *testing.T, id string, at uint64) (host.Fork, error) {
 	t.Helper()
-	return await(b, func() (host.Fork, error) { return b.sched.Fork(t.Context(), "t", id, at) })
+	return b.forkWith(t, host.ForkRequest{ID: id, At: at})
+}
+
+func (b *bench) forkWith(t *testing.T, req host.ForkRequest) (host.Fork, error) {
+	t.Helper()
+	req.Tenant = "t"
+	return await(b, func() (host.Fork, error) { return b.sched.Fork(t.Context(), req) })
 }
 
 // send gives a run an answer.
@@ -128,6 +135,146 @@ func TestFork(t *testing.T) {
 	}
 }
 
+// TestForkWithChanges: a fork with another state, an answer, or held back begins with all of that
+// in its first entry, whether the server is another one after or not; and a dry run begins
+// nothing.
+func TestForkWithChanges(t *testing.T) {
+	for name, snapshots := range map[string]int{"from entries": 0, "from snapshots": 3} {
+		t.Run(name, func(t *testing.T) {
+			runs := 0
+			b := &bench{tokens: 1, snapshots: snapshots, modules: newSimModules(t, map[string]string{"two": asking})}
+			b.guest = asker(&runs)
+			b.open(t)
+			b.start("h", "s")
+			b.through(t, "h")
+			patch, err := abi.FromJSON([]byte(`{"n":1000,"note":"edited"}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer := &abi.Event{Type: "Answer", Body: abi.EmptyMap}
+			at := uint64(0) // where the first question waits
+			for _, e := range b.timeline(t, "h", 0, 1000).Entries {
+				if e.Kind == "wait" {
+					at = e.Seq
+					break
+				}
+			}
+			first := func(id string) []host.TimelineEntry {
+				t.Helper()
+				return b.timeline(t, id, 0, 1).Entries
+			}
+			for i, tt := range []host.ForkRequest{
+				{Patch: patch, Answer: answer}, {State: patch, Answer: answer, Paused: true},
+				{Edits: []abi.Edit{{Op: abi.OpSet, Path: "n", Value: abi.Raw{0x19, 0x03, 0xe8}}, {Op: abi.OpSet, Path: "note", Value: abi.Raw{0x66, 'e', 'd', 'i', 't', 'e', 'd'}}}},
+			} {
+				for _, other := range []bool{false, true} {
+					dry := tt
+					dry.ID, dry.At, dry.DryRun = "h", at, true
+					would, err := b.forkWith(t, dry)
+					if err != nil || would.Run.Paused != tt.Paused {
+						t.Fatalf("dry run %d: %+v, %v", i, would, err)
+					}
+					if _, err := b.sched.History().Get(t.Context(), "t", would.Run.HandlerID); host.CodeOf(err) != host.CodeNotFound {
+						t.Errorf("the dry run %d has begun: %v", i, err)
+					}
+					dry.DryRun = false
+					fork, err := b.forkWith(t, dry)
+					if err != nil {
+						t.Fatalf("fork %d: %v", i, err)
+					}
+					id := fork.Run.HandlerID
+					if fork.Run.ForkedAt != at || fork.Run.ForkedFrom != b.record(t, "h").RunID {
+						t.Errorf("fork %d is of %s at %d", i, fork.Run.ForkedFrom, fork.Run.ForkedAt)
+					}
+					if other {
+						b.open(t) // all that the store has are the entries that the answer waited for
+					}
+					if got := first(id); len(got) != 1 || got[0].Seq != 1 || got[0].Kind != "fork" {
+						t.Errorf("fork %d begins with %s", i, tell(t, got))
+					}
+					if got := b.stateAfter(t, id, 1, ""); got != `{"n":1000,"note":"edited"}` {
+						t.Errorf("fork %d has the state %s", i, got)
+					}
+					b.rest()
+					run := b.record(t, id)
+					// Without the answer the question still waits; with it, the step sleeps.
+					if asks := len(run.WaitingFor) > 0 && run.WaitingFor[0].Type == "Answer"; run.Paused != tt.Paused || !tt.Paused && asks != (tt.Answer == nil) {
+						t.Errorf("fork %d: %+v", i, run)
+					}
+					if tt.Paused {
+						if n := len(b.timeline(t, id, 0, 1000).Entries); n != 1 {
+							t.Errorf("the paused fork has %d entries", n)
+						}
+						if _, err := await(b, func() (host.Run, error) { return b.sched.Resume(t.Context(), "t", id) }); err != nil {
+							t.Fatal(err)
+						}
+					}
+					// 1000, and 10 and 100 of the edits that follow; the first edit was before.
+					if run = b.through(t, id); run.Status != host.StatusCompleted || !strings.Contains(string(run.Result.Body), "\x19\x04\x56") {
+						t.Errorf("fork %d ends as %s %s: %x", i, run.Status, run.Error, run.Result.Body)
+					}
+				}
+			}
+			sessions := func() int {
+				list, _, err := b.sched.History().ListSessions(t.Context(), host.SessionQuery{Tenant: "t", Limit: 1000})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return len(list)
+			}
+			before := sessions()
+			for i, tt := range []struct {
+				req  host.ForkRequest
+				code host.Code
+			}{
+				{host.ForkRequest{Answer: &abi.Event{Type: "Nothing"}}, host.CodeInvalidArgument},
+				{host.ForkRequest{Patch: patch, Answer: &abi.Event{Type: "Answer"}, Step: "nobody"}, host.CodeInvalidArgument},
+				{host.ForkRequest{State: abi.Raw{0x80}}, host.CodeInvalidArgument},
+				{host.ForkRequest{Edits: []abi.Edit{{Op: abi.OpSet, Path: "a..b", Value: abi.Null}}}, host.CodeInvalidArgument},
+			} {
+				tt.req.ID, tt.req.At = "h", at
+				if _, err := b.forkWith(t, tt.req); host.CodeOf(err) != tt.code {
+					t.Errorf("refusal %d: %v", i, err)
+				}
+			}
+			if n := sessions(); n != before {
+				t.Errorf("%d sessions after the refusals, %d before", n, before)
+			}
+		})
+	}
+}
+
+// TestForkNamesTheNearest: a refusal names the entries of the run itself at which a fork can
+// begin.
+func TestForkNamesTheNearest(t *testing.T) {
+	runs := 0
+	b := &bench{tokens: 1, modules: newSimModules(t, map[string]string{"two": asking})}
+	b.guest = asker(&runs)
+	b.open(t)
+	b.start("h", "s")
+	b.rest()
+	b.start("other", "s")
+	b.rest()
+	b.through(t, "h")
+	b.through(t, "other")
+	entries := b.timeline(t, "h", 0, 1000).Entries
+	last := entries[len(entries)-1]
+	resting := uint64(0)
+	for _, e := range entries {
+		if e.Forkable {
+			resting = e.Seq
+		}
+	}
+	_, err := b.fork(t, "h", last.Seq)
+	var refused *host.Error
+	if !errors.As(err, &refused) || refused.Code != host.CodeConflict || refused.Nearest == nil || *refused.Nearest != (host.Nearest{Before: resting}) {
+		t.Errorf("a fork at the end %d, where %d is the last resting point: %+v", last.Seq, resting, err)
+	}
+	if _, err := b.fork(t, "h", refused.Nearest.Before); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestForkRefuses: no such position, none where the run was under way, and none
 // within what was written as one.
 func TestForkRefuses(t *testing.T) {
@@ -154,8 +301,8 @@ func TestForkRefuses(t *testing.T) {
 		{"h", 0, host.CodeInvalidArgument, "no entry 0"},
 		{"h", 99, host.CodeInvalidArgument, "no entry 99"},
 		{"later", 2, host.CodeInvalidArgument, "not active at entry 2"},
-		{"h", 3, host.CodeConflict, "the nearest entry before where one can is 1"},
-		{"h", 4, host.CodeConflict, "had ended at entry 4: the nearest entry before where a fork can begin is 1"},
+		{"h", 3, host.CodeConflict, "the nearest entry before where a fork can begin is 1"},
+		{"h", 4, host.CodeConflict, "had ended at entry 4; the nearest entry before where a fork can begin is 1"},
 		{"nobody", 1, host.CodeNotFound, "not found"},
 	} {
 		_, err := b.fork(t, c.id, c.at)
@@ -357,7 +504,10 @@ func TestForkCallsAnew(t *testing.T) {
 					at = e.Seq
 				}
 			}
-			if err := b.do(func() (err error) { fork, err = b.sched.Fork(t.Context(), "t", "h", at); return err }); err != nil {
+			if err := b.do(func() (err error) {
+				fork, err = b.sched.Fork(t.Context(), host.ForkRequest{Tenant: "t", ID: "h", At: at})
+				return err
+			}); err != nil {
 				t.Fatal(err)
 			}
 			again := host.Renewed{Kind: host.RenewedResource, Step: "work", Resource: "crm"}

@@ -2,7 +2,9 @@ package access
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -54,7 +56,13 @@ func listNodes(ctx context.Context, r *remote.Conn, _ []string) error {
 		}
 		t.Add(n.Name, n.State, owner, screen.Ago(time.Unix(0, n.Seen), time.Now()), n.Version, n.URL)
 	}
-	return r.Print(t.Render(r.Screen))
+	shown := t.Render(r.Screen)
+	for i := range list {
+		if n := &list[i]; len(n.Differs) > 0 {
+			shown += fmt.Sprintf("%s has other settings than the owner: %s\n", screen.Printable(n.Name), screen.Printable(strings.Join(n.Differs, ", ")))
+		}
+	}
+	return r.Print(shown)
 }
 
 // drainPoll is the time between two looks at who owns the sessions.

@@ -2,6 +2,8 @@ package serve
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -141,9 +143,13 @@ func serveCluster(ctx context.Context, o serveOptions, cfg wire.Config, api http
 	if err != nil {
 		return err
 	}
+	settings, err := sharedSettings(o, cfg.AdminKey)
+	if err != nil {
+		return err
+	}
 	c := &clusterNode{o: o.cluster, log: cfg.Log}
 	c.node = cluster.New(cluster.Config{Table: members, Log: cfg.Log,
-		Self: cluster.Self{Name: o.cluster.node, URL: o.cluster.advertise, Key: key, Version: cli.Version, Lease: o.cluster.lease}})
+		Self: cluster.Self{Name: o.cluster.node, URL: o.cluster.advertise, Key: key, Version: cli.Version, Lease: o.cluster.lease, Settings: settings}})
 	if err := c.node.Join(ctx); err != nil {
 		return err
 	}
@@ -194,6 +200,31 @@ func serveCluster(ctx context.Context, o serveOptions, cfg wire.Config, api http
 	go func() { served <- c.front.Serve(l) }()
 	err = c.run(ctx, served)
 	return errors.Join(err, c.leave(context.WithoutCancel(ctx)))
+}
+
+// sharedSettings returns digests of what all nodes should be given alike. A digest has 32
+// bits: enough to see a difference, too few to find a secret by.
+func sharedSettings(o serveOptions, adminKey string) (map[string]string, error) {
+	texts := map[string]string{
+		"--admin-key-file": adminKey, "--resource-key-file": os.Getenv("WEFT_RESOURCE_KEY"), "--limits": "", "--resources": "",
+		"--run-timeout": o.timeout().String(), "--cors-origin": strings.Join(slices.Sorted(slices.Values(o.origins)), " "),
+	}
+	for flag, file := range map[string]string{"--limits": o.limits, "--resources": o.resources, "--resource-key-file": o.resourceKeyFile} {
+		if file == "" {
+			continue
+		}
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", flag, err)
+		}
+		texts[flag] = string(b)
+	}
+	digests := map[string]string{}
+	for flag, text := range texts {
+		sum := sha256.Sum256([]byte("weft " + flag + "\x00" + strings.TrimSpace(text)))
+		digests[flag] = hex.EncodeToString(sum[:4])
+	}
+	return digests, nil
 }
 
 // clusterWait is how long a node waits for a server that has the store to itself to end.
@@ -446,10 +477,15 @@ func others(v cluster.View, name string) bool {
 func (c *clusterNode) nodes() []host.Node {
 	view := c.node.View()
 	list := make([]host.Node, len(view.Nodes))
+	owner := view.Node(view.Owner)
 	for i := range view.Nodes {
 		n := &view.Nodes[i]
+		var differs []string
+		if owner != nil {
+			differs = n.Differing(&owner.Self)
+		}
 		list[i] = host.Node{Name: n.Name, Epoch: n.Epoch, State: string(n.State), Owner: n.Epoch == view.Owner && n.Open(), URL: n.URL,
-			Version: n.Version, Seen: n.Beat.UnixNano(), Lease: n.Lease, Drained: n.Drained}
+			Version: n.Version, Seen: n.Beat.UnixNano(), Lease: n.Lease, Differs: differs, Drained: n.Drained}
 	}
 	slices.SortFunc(list, func(a, b host.Node) int { return strings.Compare(a.Name, b.Name) })
 	return list

@@ -119,7 +119,7 @@ explains the file.`,
 	f.StringVar(&o.addr, "addr", cli.DefaultAddr, "`ADDRESS` to listen on, HOST:PORT (port 0: any free one)")
 	f.StringVar(&o.data, "data", "data", "`DIR` of the database and the cache, or "+wire.InMemory)
 	f.StringVar(&o.store, "store", "", "`URL` of a PostgreSQL database to keep everything in, postgres://...; --data then has the cache only. WEFT_STORE hides its password from lists of processes")
-	f.StringVar(&o.durability, "durability", durabilityLocal, "what has a commit before it is acknowledged: local, the PostgreSQL of --store alone, or replica, a synchronous replica of it too")
+	f.StringVar(&o.durability, "durability", durabilityLocal, "`WHAT` has a commit before the server acknowledges it: local, the PostgreSQL of --store alone, or replica, a synchronous replica of it too")
 	f.BoolVar(&o.acceptLoss, "accept-loss", false, "serve a data directory even if a part of it is missing; by default the server refuses to start")
 	f.StringVar(&o.limits, "limits", "", "`FILE` with the limits of tenants and plugins (JSON; see 'weft limits')")
 	f.StringVar(&o.resources, "resources", "", "`FILE` with the resources that workflows may call (JSON; see docs/resources.md)")

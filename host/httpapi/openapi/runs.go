@@ -252,9 +252,15 @@ var runOperations = map[string]operation{
 		fails: []int{409, 410, 422, 429}, answers: []answer{ok("Fork", "The run continues, as a new run if it had failed.")},
 	},
 	"POST /handlers/:id/fork": {
-		group: "Runs", id: "forkHandler", summary: "Continue a copy of a run from an entry of its journal",
+		group: "Runs", id: "forkHandler", summary: "Continue a copy of a run from an entry of its journal", text: "The same as POST /runs/{id}/fork.",
 		body:  needed(both(inline[apiwire.ForkAt]())),
-		fails: []int{409, 410, 429}, answers: []answer{ok("Fork", "The run of a new handler.")},
+		fails: []int{409, 410, 422, 429}, answers: []answer{ok("Fork", "The run of a new handler.")},
+	},
+	"POST /runs/:id/fork": {
+		group: "Runs", id: "forkRun", summary: "Continue a copy of a run from an entry of its journal",
+		text:  "The copy may begin with another state and with an answer. All of that is in the first entry of its journal: it takes effect together, or not at all. A refusal with 409 names the nearest entries at which a copy can begin.",
+		body:  needed(both(inline[apiwire.ForkAt]())),
+		fails: []int{409, 410, 422, 429}, answers: []answer{ok("Fork", "The run of a new handler, or what it would be.")},
 	},
 	"GET /events/:id": {
 		group: "Events", id: "streamEvents", summary: "The events of a run as they happen",

@@ -2,20 +2,22 @@ package history
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"slices"
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/state"
 )
 
-// finder looks for a position, and for the last one before it where a run can be
-// forked.
+// finder looks for a position at which a run can be forked.
 type finder struct {
-	run     string
-	at      uint64
-	nearest uint64
-	met     bool // the position is there
+	run    string
+	at     uint64
+	met    bool // the position is there
+	rests  bool // a fork can begin at it
+	active bool // the run was active at it, or before
 }
 
 // See implements Onlooker.
@@ -23,11 +25,10 @@ func (f *finder) See(_ *Past, e *engine.Entry) bool { return e.Seq <= f.at }
 
 // Seen implements Onlooker.
 func (f *finder) Seen(p *Past, e *engine.Entry, _ []engine.Command) error {
-	f.met = e.Seq == f.at
+	begun := p.Engine.Begun(f.run)
+	f.met, f.active = e.Seq == f.at, f.active || begun
 	// A fork needs a run that has begun, and attempts that can all be replayed.
-	if p.Engine.Begun(f.run) && p.Ledger.Restful() {
-		f.nearest = e.Seq
-	}
+	f.rests = f.met && begun && p.Ledger.Restful()
 	return nil
 }
 
@@ -44,14 +45,47 @@ func (r *Reader) At(ctx context.Context, key host.SessionKey, runID string, at u
 	case !f.met:
 		return nil, noEntry(at)
 	// The walk has stopped at the position, so the past is the session as it was there.
-	case f.nearest == at:
+	case f.rests:
 		return p, nil
-	case f.nearest != 0 && p.Engine.Begun(runID):
-		return nil, host.Errorf(host.CodeConflict, "Entry %d is within what was written as one: no fork can begin there, the nearest entry before where one can is %d", at, f.nearest)
-	case f.nearest != 0:
-		return nil, host.Errorf(host.CodeConflict, "The run had ended at entry %d: the nearest entry before where a fork can begin is %d", at, f.nearest)
+	case !f.active:
+		return nil, host.Errorf(host.CodeInvalidArgument, "The run was not active at entry %d, nor shortly before", at)
 	}
-	return nil, host.Errorf(host.CodeInvalidArgument, "The run was not active at entry %d, nor shortly before", at)
+	why := "The run had ended at entry %d"
+	if p.Engine.Begun(runID) {
+		why = "Entry %d is within what was written as one: no fork can begin there"
+	}
+	near, err := r.nearest(ctx, host.TimelineQuery{Tenant: key.Tenant, ID: runID, Limit: host.MaxTimeline, Cut: 1}, at)
+	if err != nil {
+		return nil, err
+	}
+	refusal := host.Errorf(host.CodeConflict, why, at)
+	refusal.Nearest = &near
+	if near.Before != 0 {
+		refusal.Message += fmt.Sprintf("; the nearest entry before where a fork can begin is %d", near.Before)
+	}
+	if near.After != 0 {
+		refusal.Message += fmt.Sprintf("; the nearest one after it is %d", near.After)
+	}
+	return nil, refusal
+}
+
+// nearest finds the entries of a run next to a position where a fork can begin, among the
+// [host.MaxTimeline] before it and after it.
+func (r *Reader) nearest(ctx context.Context, q host.TimelineQuery, at uint64) (near host.Nearest, err error) {
+	for _, side := range []struct {
+		after, before uint64
+		found         *uint64
+	}{{before: at, found: &near.Before}, {after: at, found: &near.After}} {
+		q.After, q.Before, q.Newest = side.after, side.before, side.before != 0
+		t, err := r.Timeline(ctx, q)
+		if err != nil {
+			return near, err
+		}
+		if i := slices.IndexFunc(t.Entries, func(e host.TimelineEntry) bool { return e.Forkable }); i >= 0 {
+			*side.found = t.Entries[i].Seq
+		}
+	}
+	return near, nil
 }
 
 // noEntry is the error for a position that the journal does not have.

@@ -95,6 +95,17 @@ func (p *Past) fold(ctx context.Context, array []byte, on Onlooker) (more bool, 
 	return true, ctx.Err()
 }
 
+// Reduce decides a tick on the past, at the time of its newest entry, and folds the entry.
+// The errors are those of [engine.Session.Reduce].
+func (p *Past) Reduce(t engine.Tick) error {
+	res, err := p.Engine.Reduce(p.Engine.Now(), t)
+	if err != nil || res.Entry == nil {
+		return err
+	}
+	p.Ledger.Follow(p.Engine, res.Entry, res.Commands)
+	return nil
+}
+
 // Decode reads an array of entries as the journal has it. The error is an [*Unfoldable].
 func Decode(array []byte) ([]engine.Entry, error) {
 	var entries []engine.Entry

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -153,10 +154,14 @@ func (m *Members) enter(ctx context.Context, tx pgx.Tx, self cluster.Self) (plac
 	} else if !errors.Is(err, pgx.ErrNoRows) {
 		return place, err
 	}
-	err = tx.QueryRow(ctx, `INSERT INTO nodes (name, slot, state, version, schema, url, key, lease, drained)
+	settings, err := json.Marshal(self.Settings)
+	if err != nil {
+		return place, err
+	}
+	err = tx.QueryRow(ctx, `INSERT INTO nodes (name, slot, state, version, schema, url, key, lease, settings, drained)
 		SELECT $1, (SELECT min(s) FROM generate_series(0, 1023) s WHERE s NOT IN (SELECT slot FROM nodes WHERE state IN ('joining', 'live', 'leaving'))),
-			'live', $2, $3, $4, $5, $6, $7 RETURNING epoch`,
-		text(self.Name), text(self.Version), len(steps), text(self.URL), self.Key, int64(self.Lease), self.Drained).Scan(&place.Epoch)
+			'live', $2, $3, $4, $5, $6, $7, $8 RETURNING epoch`,
+		text(self.Name), text(self.Version), len(steps), text(self.URL), self.Key, int64(self.Lease), string(settings), self.Drained).Scan(&place.Epoch)
 	if err != nil {
 		return place, err
 	}
@@ -290,7 +295,7 @@ func (m *Members) beatConn(ctx context.Context, place cluster.Place) (*pgx.Conn,
 }
 
 // tableQuery reads the table of nodes of the schema $1.
-const tableQuery = `SELECT s.map, coalesce(o.epoch, 0), n.epoch, p.mark, n.name, n.url, n.key, n.state, n.version, n.lease, n.drained, n.beats, p.batch, n.beat,
+const tableQuery = `SELECT s.map, coalesce(o.epoch, 0), n.epoch, p.mark, n.name, n.url, n.key, n.state, n.version, n.lease, n.settings, n.drained, n.beats, p.batch, n.beat,
 			EXISTS (SELECT FROM pg_locks l WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted
 				AND (l.classid::bigint << 32 | l.objid::bigint) = hashtextextended('weft node ' || $1 || ' ' || n.epoch, 0))
 		FROM store s CROSS JOIN (SELECT CASE WHEN count(DISTINCT coalesce(epoch, 0)) = 1 THEN max(epoch) END AS epoch FROM partitions) o
@@ -352,10 +357,13 @@ func readView(rows pgx.Rows) (v cluster.View, err error) {
 	defer rows.Close()
 	for rows.Next() {
 		var i cluster.Info
-		var state string
-		if err := rows.Scan(&v.Map, &v.Owner, &i.Epoch, &i.Mark, nameTo{&i.Name}, nameTo{&i.URL}, &i.Key, &state, nameTo{&i.Version}, &i.Lease, &i.Drained,
-			&i.Beats, &i.Batch, &i.Beat, &i.Connected); err != nil {
+		var state, settings string
+		if err := rows.Scan(&v.Map, &v.Owner, &i.Epoch, &i.Mark, nameTo{&i.Name}, nameTo{&i.URL}, &i.Key, &state, nameTo{&i.Version}, &i.Lease,
+			&settings, &i.Drained, &i.Beats, &i.Batch, &i.Beat, &i.Connected); err != nil {
 			return v, err
+		}
+		if json.Unmarshal([]byte(settings), &i.Settings) != nil {
+			i.Settings = nil // of a node that does not say them
 		}
 		i.State = cluster.State(state)
 		v.Nodes = append(v.Nodes, i)

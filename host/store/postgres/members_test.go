@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"testing"
 	"time"
@@ -230,6 +231,34 @@ func (m *member) closesOwner(t *testing.T, owner uint64) {
 	t.Helper()
 	if owner == m.place.Epoch {
 		must(t, m.Release(t.Context(), m.place))
+	}
+}
+
+// Nodes see the settings of other nodes. Of a node whose entry holds none that can be read,
+// they see none.
+func TestSettingsOfNodes(t *testing.T) {
+	url := newDatabase(t)
+	a := join(t, url, "a")
+	self := selfOf("b")
+	self.Settings = map[string]string{"--limits": "1234abcd", "--resources": "00000000"}
+	b := openShared(t, url, nil)
+	members := b.Members()
+	t.Cleanup(func() { _ = members.Close() })
+	place, err := members.Join(t.Context(), self)
+	must(t, err)
+	find := func() *cluster.Info {
+		v := a.beats(t)
+		return v.Node(place.Epoch)
+	}
+	if got := find(); got == nil || !maps.Equal(got.Settings, self.Settings) {
+		t.Errorf("the entry is %+v", got)
+	}
+	for _, damaged := range []string{"", "{", `[1]`, `{"--limits": 7}`} {
+		_, err := b.pool.Exec(t.Context(), `UPDATE nodes SET settings = $1 WHERE epoch = $2`, damaged, int64(place.Epoch))
+		must(t, err)
+		if got := find(); got == nil || got.Settings != nil {
+			t.Errorf("of %q the entry is %+v", damaged, got)
+		}
 	}
 }
 
