@@ -65,6 +65,7 @@ var probes = map[string]foreignCall{
 	"PUT /plugins/:name":                  {kinds: pluginKinds, body: "no module"},
 	"DELETE /plugins/:name":               {kinds: pluginKinds},
 	"GET /plugins/:name/versions":         {kinds: pluginKinds},
+	"GET /plugins/:name/module":           {kinds: pluginKinds},
 	"GET /resources":                      {},
 	"GET /resources/:name":                {kinds: resourceKinds},
 	"GET /resources/:name/keys":           {kinds: resourceKinds},

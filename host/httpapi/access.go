@@ -26,6 +26,7 @@ var roles = map[string]host.Role{
 	"GET /plugins/:name":                  host.RoleRead,
 	"DELETE /plugins/:name":               host.RoleDeploy,
 	"GET /plugins/:name/versions":         host.RoleRead,
+	"GET /plugins/:name/module":           host.RoleDeploy,
 	"GET /workflows":                      host.RoleRead,
 	"GET /workflows/:name":                host.RoleRead,
 	"PUT /workflows/:name":                host.RoleDeploy,

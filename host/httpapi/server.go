@@ -95,6 +95,7 @@ func (s *Server) routes() {
 	read("/plugins/:name", s.getPlugin)
 	e.DELETE("/plugins/:name", s.deletePlugin)
 	read("/plugins/:name/versions", s.listVersions)
+	read("/plugins/:name/module", s.getModule)
 
 	read("/workflows", s.listWorkflows)
 	read("/workflows/:name", s.getWorkflow)

@@ -63,6 +63,11 @@ var pluginOperations = map[string]operation{
 		group: "Plugins", id: "listPlugins", summary: "List the plugins",
 		answers: []answer{ok("Plugins", "The newest version of each.")},
 	},
+	"GET /plugins/:name/module": {
+		group: "Plugins", id: "getModule", summary: "The module of a version of a plugin",
+		query:   []parameter{{name: "sha256", schema: schema{"type": "string", "pattern": "^([0-9a-fA-F]{64})?$"}, text: "Of the version. Default: the newest."}},
+		answers: []answer{{status: 200, text: "The bytes that were uploaded, with the manifest for Extism that came with them.", body: &content{types: []string{"application/wasm"}}}},
+	},
 	"PUT /plugins/:name": {
 		group: "Plugins", id: "putPlugin", summary: "Upload a version of a plugin",
 		text: "The server checks the module, rewrites it and asks it for its description. Uploading the same bytes again changes nothing. A refusal lists every problem.",
