@@ -40,6 +40,8 @@ var (
 var probes = map[string]foreignCall{
 	"GET /audit":                          {},
 	"GET /cluster":                        {},
+	"POST /cluster/:name/drain":           {},
+	"DELETE /cluster/:name/drain":         {},
 	"GET /metrics":                        {},
 	"GET /whoami":                         {},
 	"GET /events/:id":                     {kinds: runKinds},

@@ -77,6 +77,8 @@ var roles = map[string]host.Role{
 	"GET /whoami":                         host.RoleRead,
 	"GET /metrics":                        roleServer,
 	"GET /cluster":                        roleServer,
+	"POST /cluster/:name/drain":           roleServer,
+	"DELETE /cluster/:name/drain":         roleServer,
 	"GET /audit":                          host.RoleAdmin,
 	"POST /workflows/:name/migrate":       host.RoleDeploy,
 	"POST /workflows/:name/run-nowait":    host.RoleRun,
