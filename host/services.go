@@ -262,6 +262,18 @@ type WorkflowInfo struct {
 	Timeout WorkflowTimeout
 }
 
+// WorkflowSummary is what a list shows of a workflow.
+type WorkflowSummary struct {
+	Name        string
+	Description string
+	Plugins     []string // names of its plugins
+	Version     int      // number of the newest version, from 1
+	Digest      string   // of the newest version
+	Composed    bool     // by [Plugins.Compose]
+	Flow        bool
+	Runs        int // running runs, of any version
+}
+
 // WorkflowTimeout is the timeout of a workflow's runs.
 type WorkflowTimeout struct {
 	Span time.Duration // 0: none
@@ -437,8 +449,13 @@ type Plugins interface {
 	// CodeNotFound. CodeConflict while runs use the version, if it is the newest, or if
 	// the newest version of a composed workflow has it.
 	DeleteVersion(ctx context.Context, tenant, name string, version int) error
+	// Module returns the bytes of the version of a plugin that has the digest; "" is the
+	// newest version. The caller owns them. CodeNotFound if the plugin has no such version.
+	Module(ctx context.Context, tenant, name, digest string) (wasm []byte, version int, err error)
 	// Workflows lists the names of the workflows, sorted.
 	Workflows(ctx context.Context, tenant string) ([]string, error)
+	// Summaries describes all workflows in short, by name.
+	Summaries(ctx context.Context, tenant string) ([]WorkflowSummary, error)
 	// Workflow describes a workflow. The result is shared and must not be changed.
 	Workflow(ctx context.Context, tenant, name string) (WorkflowInfo, error)
 	// Diagram describes the steps of the version of a workflow that has the digest; "" is

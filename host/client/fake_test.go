@@ -195,6 +195,10 @@ func (p plugins) List(context.Context, string) ([]host.PluginInfo, error) {
 func (p plugins) Versions(context.Context, string, string) ([]host.PluginInfo, error) {
 	return []host.PluginInfo{p.f.info, p.f.info}, p.f.err
 }
+func (p plugins) Module(_ context.Context, _, name, digest string) ([]byte, int, error) {
+	return []byte("module of " + name + digest), 3, p.f.err
+}
+
 func (p plugins) Delete(context.Context, string, string) error { return p.f.err }
 
 func (p plugins) DeleteVersion(_ context.Context, _, name string, version int) error {
@@ -204,6 +208,10 @@ func (p plugins) DeleteVersion(_ context.Context, _, name string, version int) e
 
 func (p plugins) Workflows(context.Context, string) ([]string, error) {
 	return []string{"a", "b"}, p.f.err
+}
+
+func (p plugins) Summaries(context.Context, string) ([]host.WorkflowSummary, error) {
+	return []host.WorkflowSummary{{Name: "a", Description: "d", Plugins: []string{"p", "q"}, Version: 2, Digest: "0f", Composed: true, Flow: true, Runs: 7}}, p.f.err
 }
 
 func (p plugins) Workflow(_ context.Context, _, name string) (host.WorkflowInfo, error) {

@@ -40,6 +40,8 @@ var (
 var probes = map[string]foreignCall{
 	"GET /audit":                          {},
 	"GET /cluster":                        {},
+	"POST /cluster/:name/drain":           {},
+	"DELETE /cluster/:name/drain":         {},
 	"GET /metrics":                        {},
 	"GET /whoami":                         {},
 	"GET /events/:id":                     {kinds: runKinds},
@@ -63,6 +65,7 @@ var probes = map[string]foreignCall{
 	"PUT /plugins/:name":                  {kinds: pluginKinds, body: "no module"},
 	"DELETE /plugins/:name":               {kinds: pluginKinds},
 	"GET /plugins/:name/versions":         {kinds: pluginKinds},
+	"GET /plugins/:name/module":           {kinds: pluginKinds},
 	"GET /resources":                      {},
 	"GET /resources/:name":                {kinds: resourceKinds},
 	"GET /resources/:name/keys":           {kinds: resourceKinds},

@@ -80,6 +80,7 @@ func ended(record string) answer {
 var workflowOperations = map[string]operation{
 	"GET /workflows": {
 		group: "Workflows", id: "listWorkflows", summary: "List the workflows",
+		query:   []parameter{{name: "details", schema: aFlagOff, text: "Say also what a list shows of each: plugins, version, running runs."}},
 		answers: []answer{ok("Workflows", "Their names.")},
 	},
 	"GET /workflows/:name": {

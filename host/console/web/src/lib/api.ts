@@ -26,6 +26,7 @@ export type Schema = {
 export type Entry = {
   seq: number; time?: string; kind: string; forkable: boolean; step?: string; invocation?: number; attempt?: number; fuel?: number; status?: Status
   events?: { type?: string; value?: Json }[]; edits?: { path: string; old?: Json; new?: Json }[]; error?: { code?: string; message?: string }; logs?: { level: number; message: string }[]
+  began?: { step?: string; invocation?: number; attempt?: number }[]; retry_at?: string; wait?: { answered?: boolean }
 }
 
 // exact reads and writes JSON without rounding numbers, in browsers that can.
@@ -41,6 +42,15 @@ type Cut = { cut: true; bytes: number; head: string }
 const isCut = (v: unknown): v is Cut => typeof v === 'object' && v !== null && (v as Cut).cut === true && typeof (v as Cut).head === 'string' && typeof (v as Cut).bytes === 'number'
 export const brief = (v: unknown): string => (isCut(v) ? `${v.head}… (${v.bytes} bytes)` : exact.text(v))
 export const shortened = (e: Entry): boolean => [...(e.events ?? []).map((x) => x.value), ...(e.edits ?? []).flatMap((x) => [x.old, x.new])].some(isCut)
+
+export type DiagramNode = {
+  id: string; kind: 'step' | 'event' | 'outside' | 'ending' | 'workflow' | 'resource'; label: string; description?: string; plugin?: string; step?: string
+  declared?: Record<string, Json>; config?: Record<string, Json>; parent?: string; form?: string; event_kind?: string; resource?: string; optional?: boolean
+}
+export type DiagramEdge = { source: string; target: string; kind: string; label?: string }
+export type Diagram = { workflow: string; sha256: string; description: string; flow: boolean; nodes: DiagramNode[]; edges: DiagramEdge[] }
+
+export type WorkflowSummary = { name: string; description: string; plugins: string[]; version: number; sha256: string; composed: boolean; flow: boolean; runs: number }
 
 export type Fault = { code?: string; message: string }
 export type Plugin = { name: string; workflow: string; version: number; sha256: string; size: number; created_at: string; runs: number }
@@ -97,6 +107,8 @@ export const api = {
   signIn: (key: string) => json<void>('POST', '/console/session', JSON.stringify({ key })),
   signOut: () => json<void>('DELETE', '/console/session'),
   workflows: (signal?: AbortSignal) => json<{ workflows: string[] }>('GET', '/workflows', undefined, signal).then((r) => r.workflows),
+  workflowSummaries: (signal?: AbortSignal) => json<{ details: WorkflowSummary[] }>('GET', '/workflows?details=true', undefined, signal).then((r) => r.details),
+  diagram: (name: string, version: string, signal?: AbortSignal) => json<Diagram>('GET', `/workflows/${id(name)}/graph${version ? `?version=${version}` : ''}`, undefined, signal),
   startSchema: (name: string) => json<{ start: Schema }>('GET', `/workflows/${id(name)}/schema`).then((r) => r.start),
   eventSchemas: (name: string) => json<{ events: Schema[] }>('GET', `/workflows/${id(name)}/events`).then((r) => r.events),
   // The body is a text, so that integers beyond 2^53 stay exact. The key makes a repeat harmless.
