@@ -166,6 +166,7 @@ func (t *table) Take(_ context.Context, p Place) (bool, error) {
 		return false, nil
 	}
 	t.owner = p.Epoch
+	t.entry(p).Drained = false
 	t.number++
 	return true, nil
 }
@@ -197,6 +198,34 @@ func (t *table) Leaving(_ context.Context, p Place) error {
 		return host.ErrFenced
 	}
 	e.State = Leaving
+	return nil
+}
+
+func (t *table) Drain(_ context.Context, p Place, name string, drained bool) error {
+	if err := t.reach(); err != nil {
+		return err
+	}
+	if t.entry(p) == nil {
+		return host.ErrFenced
+	}
+	var node *entry
+	others := false
+	for _, e := range t.entries {
+		switch {
+		case e.State != Live:
+		case e.Name == name:
+			node = e
+		case !e.Drained:
+			others = true
+		}
+	}
+	switch {
+	case node == nil:
+		return host.Errorf(host.CodeNotFound, "there is no node %q", name)
+	case drained && !others:
+		return host.Errorf(host.CodeFailedPrecondition, "there is no other node than %q", name)
+	}
+	node.Drained = drained
 	return nil
 }
 
@@ -400,6 +429,8 @@ func (w *world) disturb() {
 		if living > 1 {
 			p.leaves = true
 		}
+	case 17, 18, 19: // an operator drains a node, or takes that back
+		_ = p.node.Drain(context.Background(), w.processes[w.rnd.IntN(len(w.processes))].node.cfg.Self.Name, w.chance(2))
 	case 15, 16: // the store restarts: all transactions and connections end
 		w.away = !w.away
 		for _, e := range w.entries {
@@ -498,7 +529,7 @@ func (w *world) host(p *process) {
 		case <-p.term.Lost():
 			w.drop(p, false)
 		default:
-			if p.leaves && p.write == nil && w.chance(5) {
+			if (p.leaves || p.term.yields) && p.write == nil && w.chance(5) {
 				w.drop(p, true)
 			}
 		}
@@ -627,5 +658,53 @@ func TestSimulationFindsFaults(t *testing.T) {
 			}
 			t.Error("not found")
 		})
+	}
+}
+
+// A drained owner gives the sessions up to another node, and does not take them while there
+// is one that can. When there is none, it takes them, and is drained no longer.
+func TestDrain(t *testing.T) {
+	w := &world{rnd: rand.New(rand.NewPCG(1, 1)), calm: true}
+	w.model = &model{now: time.Unix(1e9, 0), entries: map[uint64]*entry{}}
+	until := func(what string, holds func() bool) {
+		t.Helper()
+		for end := w.now.Add(time.Minute); !holds(); w.now = w.now.Add(20 * time.Millisecond) {
+			for _, p := range w.processes {
+				if !p.dead {
+					w.step(p)
+				}
+			}
+			if w.lost != nil || w.now.After(end) {
+				t.Fatalf("%s: not within a minute: %v", what, w.lost)
+			}
+		}
+	}
+	serves := func(p *process) func() bool { return func() bool { return p.term != nil && p.node.Ready() == nil } }
+	w.join()
+	a := w.processes[0]
+	until("a serves", serves(a))
+	if err := a.node.Drain(t.Context(), "n1", true); host.CodeOf(err) != host.CodeFailedPrecondition {
+		t.Errorf("the only node is drained: %v", err)
+	}
+	w.join()
+	w.join()
+	b, c := w.processes[1], w.processes[2]
+	until("all have joined", func() bool { return len(a.node.View().Nodes) == 3 })
+	if err := c.node.Drain(t.Context(), "n1", true); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		until("another node serves", func() bool { return a.term == nil && (serves(b)() || serves(c)()) })
+		next := b
+		if !serves(b)() {
+			next = c
+		}
+		until("the drained node is there again", func() bool { return a.node.phase == inside && a.node.answered && a.node.cfg.Self.Drained })
+		w.kill(next)
+		next.term = nil
+	}
+	until("the drained node serves", serves(a))
+	if a.node.cfg.Self.Drained || w.entries[a.node.place.Epoch].Drained {
+		t.Error("the node is still drained")
 	}
 }

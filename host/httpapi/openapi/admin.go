@@ -169,6 +169,16 @@ var serverOperations = map[string]operation{
 		group: "Server", id: "listNodes", summary: "List the nodes of the cluster", text: "With the server's own key.",
 		answers: []answer{ok("Nodes", "The nodes; none if the server has its store to itself.")},
 	},
+	"POST /cluster/:name/drain": {
+		group: "Server", id: "drainNode", summary: "Move the sessions away from a node of the cluster",
+		text: "With the server's own key. The node gives the sessions up to another one, goes on answering requests, and takes them again only if no other node can. " +
+			"`GET /cluster` shows when another node has them.",
+		fails: []int{409}, answers: []answer{gone("The node is drained.")},
+	},
+	"DELETE /cluster/:name/drain": {
+		group: "Server", id: "undrainNode", summary: "Let a drained node take the sessions again", text: "With the server's own key.",
+		answers: []answer{gone("The node is no longer drained.")},
+	},
 	"GET /metrics": {
 		group: "Server", id: "metrics", summary: "Figures for Prometheus",
 		answers: []answer{{status: 200, text: "Its text format.", body: &content{types: []string{plainType, metricsType}, schema: aText}}},
