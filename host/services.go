@@ -116,6 +116,9 @@ type Runs interface {
 	// Rows lists runs, also those that are not the latest of their handlers. more says
 	// whether others follow in the direction of the query.
 	Rows(ctx context.Context, q RowQuery) (rows []RunRow, more bool, err error)
+	// RunCounts counts all runs of a tenant, by workflow and phase in the order of these,
+	// without zeros. The counts are kept: they take no longer if there are more runs.
+	RunCounts(ctx context.Context, tenant string) ([]RunCount, error)
 	// SendOnce sends an event to a running run: to the named step, or to all steps that
 	// accept it. If once is not zero, the event counts once, and a repeated request is
 	// acknowledged in the same way, even after the run's end.

@@ -77,6 +77,10 @@ func (f *fake) Rows(_ context.Context, q host.RowQuery) (rows []host.RunRow, mor
 	return rows, f.more, f.err
 }
 
+func (f *fake) RunCounts(context.Context, string) ([]host.RunCount, error) {
+	return []host.RunCount{{Workflow: "flow", Phase: host.PhaseWaiting, Runs: 3, Children: 1}}, f.err
+}
+
 func (f *fake) SendOnce(_ context.Context, _, _ string, e abi.Event, step string, _ host.Once) (host.Delivery, error) {
 	f.sent, f.step = e, step
 	return host.Delivery{How: host.DeliveredSteps, To: []string{"s", "t"}}, f.err

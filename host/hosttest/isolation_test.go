@@ -75,6 +75,7 @@ var probes = map[string]foreignCall{
 	"POST /runs/:id/fork":                 {kinds: runKinds, body: `{"at":1,"patch":{},"answer":{"type":"Name","value":{}}}`},
 	"GET /runs":                           {kinds: append(runKinds, "version"), query: "?session=ID&workflow_name=ID&handler=ID&parent=ID&forked_from=ID&id=ID"},
 	"GET /runs/:id":                       {kinds: runKinds},
+	"GET /runs/counts":                    {},
 	"GET /runs/:id/journal":               {kinds: runKinds, query: "?order=desc"},
 	"GET /runs/:id/journal/:seq":          {kinds: runKinds},
 	"GET /runs/:id/state":                 {kinds: runKinds, query: "?at=1"},

@@ -36,6 +36,7 @@ var roles = map[string]host.Role{
 	"POST /workflows/:name/run":           host.RoleRun,
 	"GET /runs":                           host.RoleRead,
 	"GET /runs/:id":                       host.RoleRead,
+	"GET /runs/counts":                    host.RoleRead,
 	"GET /handlers":                       host.RoleRead,
 	"GET /handlers/:id":                   host.RoleRead,
 	"GET /handlers/:id/journal":           host.RoleRead,

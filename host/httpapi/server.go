@@ -120,6 +120,7 @@ func (s *Server) routes() {
 	e.POST("/handlers/:id/fork", s.forkHandler)
 
 	read("/runs", s.listRuns)
+	read("/runs/counts", s.countRuns)
 	read("/runs/:id", s.getDetails)
 	read("/runs/:id/journal", s.runJournal)
 	read("/runs/:id/journal/:seq", s.runEntry)

@@ -184,6 +184,11 @@ var runOperations = map[string]operation{
 		text:    "Also runs that are not the latest of their handlers. Errors and results are cut.",
 		answers: []answer{ok("Rows", "A part of them.")},
 	},
+	"GET /runs/counts": {
+		group: "Runs", id: "countRuns", summary: "Count all runs by workflow and phase",
+		text:    "The counts are kept, so they take no longer if there are more runs. A handler with the id counts is found by GET /handlers/counts.",
+		answers: []answer{ok("PhaseCounts", "The counts.")},
+	},
 	"GET /runs/:id": {
 		group: "Runs", id: "getRun", summary: "A run, and the runs that are connected with it",
 		text:    "The id is a run, or a handler, which stands for its latest run. The status of the answer is 200, also for a run that has failed.",

@@ -78,6 +78,8 @@ var components = map[string]reflect.Type{
 	"Migration":       reflect.TypeFor[apiwire.Migration](),
 	"NewKey":          reflect.TypeFor[apiwire.NewKey](),
 	"Node":            reflect.TypeFor[apiwire.Node](),
+	"PhaseCount":      reflect.TypeFor[apiwire.PhaseCount](),
+	"PhaseCounts":     reflect.TypeFor[apiwire.PhaseCounts](),
 	"Plugin":          reflect.TypeFor[apiwire.Plugin](),
 	"PluginDetails":   reflect.TypeFor[apiwire.PluginDetails](),
 	"Plugins":         reflect.TypeFor[apiwire.Plugins](),

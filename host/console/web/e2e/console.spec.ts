@@ -248,6 +248,39 @@ test('the list of runs is live, filtered, and walked by j and k', async ({ page,
   await axe()
 })
 
+test('runs are found by phase, by the beginning of an id, and page by page', async ({ page, axe, request }) => {
+  const id = `found-${scheme()}`
+  for (let i = 0; i < 7; i++) {
+    const begun = await request.post('/workflows/approval/run-nowait', { data: { handler_id: `${id}-${i}`, start_event: { item: 'a' } } })
+    expect(begun.ok()).toBe(true)
+  }
+  await page.goto(`/console/?id=${id}&phase=waiting`)
+  await expect(page.locator('tbody tr')).toHaveCount(7)
+  await axe()
+  // Small pages, so that few runs fill them.
+  await page.route(/\/runs\?/, (route) => route.continue({ url: route.request().url().replace('limit=100', 'limit=2') }))
+  await page.goto(`/console/?phase=waiting`)
+  await page.getByLabel('Beginning of a run id or a handler id').fill(id)
+  await page.keyboard.press('Enter')
+  await expect(page).toHaveURL(new RegExp(`id=${id}`))
+  const shown = (names: number[]) => expect(page.locator('tbody a[data-row]')).toHaveText(names.map((i) => `${id}-${i}`))
+  await shown([6, 5])
+  await page.getByRole('button', { name: 'Show older runs' }).click()
+  await shown([6, 5, 4, 3])
+  await page.getByRole('button', { name: 'Show older runs' }).click()
+  await page.getByRole('button', { name: 'Show older runs' }).click()
+  await shown([4, 3, 2, 1, 0]) // three pages are kept
+  await expect(page.getByRole('button', { name: 'Show older runs' })).toHaveCount(0)
+  await page.getByRole('button', { name: 'Show newer runs' }).click()
+  await shown([6, 5, 4, 3, 2, 1])
+  await axe()
+  await page.locator('main').focus()
+  await page.keyboard.press('.')
+  await shown([6, 5])
+  for (let i = 0; i < 7; i++) expect((await request.post(`/handlers/${id}-${i}/cancel`)).ok()).toBe(true)
+  await expect(page.getByText('No run matches these filters.')).toBeVisible()
+})
+
 test('the keys are shown in a dialog that gives the focus back', async ({ page, axe }) => {
   await page.goto('/console/')
   await page.getByRole('button', { name: 'Keys' }).focus()

@@ -171,3 +171,25 @@ test('quiz is played by the keyboard alone', async ({ page }) => {
   }
   expect(result).toMatchObject({ action: 'complete', score: 1 })
 })
+
+test('a question that one step asks and another takes is answered by the keyboard alone', async ({ page, request }) => {
+  const id = `human-${scheme()}`
+  expect((await request.post('/workflows/human/run-nowait', { data: { handler_id: id, start_event: {} } })).ok()).toBe(true)
+  await page.goto('/console/')
+  await expect(page.getByRole('heading', { name: 'Runs', level: 1 })).toBeVisible()
+  await page.keyboard.press('g')
+  await page.keyboard.press('q')
+  await expect(page.getByRole('heading', { name: 'Questions', level: 1 })).toBeFocused()
+  const mine = page.getByRole('button', { name: new RegExp(id) })
+  await mine.focus()
+  await page.keyboard.press('Enter')
+  await expect(page.getByRole('heading', { name: `human / ${id}` })).toBeVisible()
+  await page.getByLabel('response').focus()
+  await page.keyboard.type('42') // JSON, in a field of several lines
+  await page.keyboard.press('Tab')
+  await page.keyboard.press('Enter')
+  await expect(mine).toHaveCount(0)
+  await page.goto(`/console/runs/${id}`)
+  await expect(page.locator('[data-phase]')).toContainText('completed')
+  await expect(page.locator('[data-result]')).toContainText('42')
+})

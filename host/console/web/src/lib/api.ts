@@ -1,4 +1,5 @@
 // The public API, as the console uses it.
+import type { Phase } from './format'
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 export type Status = 'running' | 'completed' | 'failed' | 'cancelled'
@@ -9,6 +10,14 @@ export type Run = {
   started_at: string; updated_at: string; completed_at: string | null; session_id: string; version?: string; error_code?: string
   paused: boolean; blocked?: { code: string; message?: string }; waiting_for?: Waiting[]; steps: number; error_step?: string; error_remedy?: string
 }
+// A run in a list.
+export type Row = {
+  run_id: string; handler_id: string; workflow_name: string; session_id: string; status: Status; phase: Phase; waiting_for?: Waiting[]; blocked?: { code: string; message?: string }
+  error_code?: string; error: string | null; result: string | null; started_at: string; completed_at: string | null; steps: number; fuel: number
+  parent?: { run_id: string; step?: string }; forked_from?: { run_id: string; at: number }; retried_from?: string
+}
+export type RowPage = { runs: Row[]; next_cursor: string | null; prev_cursor: string | null }
+export type RowFilter = { phase?: string; workflow_name?: string; q?: string; id?: string; error_code?: string; children?: boolean; started_after?: string; cursor?: string; limit?: number }
 export type Schema = {
   type?: string; title?: string; description?: string; required?: string[]; properties?: Record<string, Schema>; enum?: Json[]; const?: Json
   default?: Json; items?: Schema; minimum?: number; maximum?: number; pattern?: string
@@ -109,6 +118,12 @@ export const api = {
     for (const [k, v] of Object.entries(f)) if (v !== undefined && v !== '') q.set(k, String(v))
     return json<{ handlers: Run[]; next_cursor: string | null }>('GET', `/handlers?${q}`, undefined, signal)
   },
+  rows: (f: RowFilter, signal?: AbortSignal) => {
+    const q = new URLSearchParams()
+    for (const [k, v] of Object.entries(f)) if (v !== undefined && v !== '') q.set(k, String(v))
+    return json<RowPage>('GET', `/runs?${q}`, undefined, signal)
+  },
+  counts: (signal?: AbortSignal) => json<{ counts: { workflow_name: string; phase: Phase; runs: number; children: number }[] }>('GET', '/runs/counts', undefined, signal).then((r) => r.counts),
   // A failed run is answered with 500, as LlamaIndex's server does; the body is the record all the same.
   async run(handler: string, signal?: AbortSignal): Promise<Run> {
     const res = await send('GET', `/handlers/${id(handler)}`, signal ? { signal } : {})
