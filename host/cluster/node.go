@@ -456,9 +456,13 @@ func (n *Node) released(t *Term) {
 	n.announce()
 }
 
-// own begins a term. mu is held.
+// own begins a term, unless the node has one: a beat may show that the node owns the sessions
+// before the take is answered. mu is held.
 func (n *Node) own(now time.Time) {
 	n.taken = now
+	if n.term != nil {
+		return
+	}
 	n.view.Owner = n.place.Epoch
 	n.stats.Takeovers++
 	n.term, n.serving = &Term{Place: n.place, lost: make(chan struct{}), asked: make(chan struct{})}, false

@@ -661,6 +661,44 @@ func TestSimulationFindsFaults(t *testing.T) {
 	}
 }
 
+// A beat may show that a node owns the sessions before the take is answered. The node then
+// has one term: under a second one, a host would begin beside commits of the first.
+func TestTakeThatABeatShows(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	m := &model{now: now, entries: map[uint64]*entry{}}
+	n := New(Config{Table: &table{model: m}, Self: Self{Name: "a"}, Chance: func() float64 { return 0 }, Now: func() time.Time { return now }})
+	if err := n.Join(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var taken func(time.Time)
+	for range 100 {
+		now = now.Add(50 * time.Millisecond)
+		m.now = now
+		op, _ := n.Step(now)
+		if op == nil {
+			continue
+		}
+		owner := m.owner
+		answer := op.Do(t.Context())
+		if owner == 0 && m.owner != 0 {
+			taken = answer // on its way
+			continue
+		}
+		answer(now)
+		if taken != nil && n.term != nil {
+			break
+		}
+	}
+	first := n.term
+	if taken == nil || first == nil {
+		t.Fatal("no beat has shown the take")
+	}
+	taken(now)
+	if n.term != first {
+		t.Error("the answer to the take begins a second term")
+	}
+}
+
 // A drained owner gives the sessions up to another node, and does not take them while there
 // is one that can. When there is none, it takes them, and is drained no longer.
 func TestDrain(t *testing.T) {
