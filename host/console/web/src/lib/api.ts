@@ -24,9 +24,10 @@ export type Schema = {
 }
 
 export type Entry = {
-  seq: number; time?: string; kind: string; forkable: boolean; step?: string; invocation?: number; attempt?: number; fuel?: number; status?: Status
+  seq: number; time?: string; kind: string; forkable: boolean; step?: string; invocation?: number; attempt?: number; call?: number;
+  child?: { workflow_name?: string }; called?: unknown; fuel?: number; status?: Status
   events?: { type?: string; value?: Json }[]; edits?: { path: string; old?: Json; new?: Json }[]; error?: { code?: string; message?: string }; logs?: { level: number; message: string }[]
-  began?: { step?: string; invocation?: number; attempt?: number }[]; retry_at?: string; wait?: { answered?: boolean }
+  began?: { step?: string; invocation?: number; attempt?: number }[]; retry_at?: string; wait?: { answered?: boolean; waiter_id?: string; type?: string; requirements?: Record<string, Json> }
 }
 
 // exact reads and writes JSON without rounding numbers, in browsers that can.
@@ -52,6 +53,9 @@ export type Diagram = { workflow: string; sha256: string; description: string; f
 
 export type WorkflowSummary = { name: string; description: string; plugins: string[]; version: number; sha256: string; composed: boolean; flow: boolean; runs: number }
 
+// Work outside of the session that a fork begins again.
+export type Anew = { kind: string; step?: string; workflow_name?: string; resource?: string; handler_id?: string }
+
 export type Fault = { code?: string; message: string }
 export type Plugin = { name: string; workflow: string; version: number; sha256: string; size: number; created_at: string; runs: number }
 export type Uploaded = Plugin & { manifest: { steps?: { name: string; accepts?: string[]; emits?: string[] }[] }; imports: string[]; changes?: Change[]; unchanged?: boolean }
@@ -59,7 +63,7 @@ export type Change = { part: string; name?: string; change: 'added' | 'removed' 
 
 // Problem is an answer of the API that is an error, or a server that does not answer (status 0).
 export class Problem extends Error {
-  constructor(readonly status: number, message: string, readonly request: string | null = null, readonly problems: Fault[] = []) { super(message) }
+  constructor(readonly status: number, message: string, readonly request: string | null = null, readonly problems: Fault[] = [], readonly nearest?: { before?: number; after?: number }) { super(message) }
 }
 
 // signedOut is called when the server wants a key.
@@ -83,13 +87,15 @@ async function problem(res: Response): Promise<Problem> {
   if (res.status === 401 && !res.url.endsWith('/console/session')) signedOut()
   const text = await res.text()
   let problems: Fault[] = []
+  let nearest: Problem['nearest']
   let detail = text.slice(0, 1000) || res.statusText
   try {
-    const parsed = JSON.parse(text) as { detail?: unknown; problems?: Fault[] }
+    const parsed = JSON.parse(text) as { detail?: unknown; problems?: Fault[]; nearest?: { before?: number; after?: number } }
     problems = parsed.problems ?? []
+    nearest = parsed.nearest
     if (typeof parsed.detail === 'string') detail = parsed.detail
   } catch { /* the text is shown as it is */ }
-  return new Problem(res.status, detail, res.headers.get('X-Request-Id'), problems)
+  return new Problem(res.status, detail, res.headers.get('X-Request-Id'), problems, nearest)
 }
 
 async function json<T>(method: string, path: string, body?: string, signal?: AbortSignal, headers?: Record<string, string>): Promise<T> {
@@ -160,6 +166,8 @@ export const api = {
     if (!res.ok) throw await problem(res)
     return res.text()
   },
+  // The body is JSON, with the numbers as they were typed.
+  fork: (run: string, body: string) => json<Run & { anew: Anew[] }>('POST', `/runs/${id(run)}/fork`, body),
   // The state of the run's session just after an entry of its journal.
   async stateAt(run: string, at: number, signal: AbortSignal): Promise<string> {
     const res = await send('GET', `/runs/${id(run)}/state?at=${at}`, { signal })

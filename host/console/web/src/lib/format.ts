@@ -66,8 +66,9 @@ export function compact(value: unknown): string {
   return s === '{}' ? '' : s
 }
 
-// pretty indents a text of JSON without reading its numbers, which may be beyond 2^53.
-export function pretty(text: string): string {
+// pretty indents a text of JSON without reading its numbers, which may be beyond 2^53. Text
+// to be edited stays as it is if safe is false.
+export function pretty(text: string, safe = true): string {
   let out = '', depth = 0
   const line = () => '\n' + '  '.repeat(depth)
   for (let i = 0; i < text.length; i++) {
@@ -85,5 +86,5 @@ export function pretty(text: string): string {
     else if (c === ':') out += ': '
     else if (!/\s/.test(c)) out += c
   }
-  return plain(out)
+  return safe ? plain(out) : out
 }
