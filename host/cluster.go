@@ -12,6 +12,9 @@ type Node struct {
 	Version string // of weft
 	Seen    int64  // when the store last heard of it, Unix nanoseconds
 	Lease   time.Duration
+	// Drained says that an operator has moved the sessions away from it: it takes them only
+	// if no other node can.
+	Drained bool
 	// Differs are the flags whose settings differ from those of the owner.
 	Differs []string
 }

@@ -45,6 +45,14 @@ func (r *Run) Phase() Phase {
 	return PhaseSleeping
 }
 
+// RunCount counts the runs of a workflow in a phase.
+type RunCount struct {
+	Workflow string
+	Phase    Phase
+	Runs     int64
+	Children int64 // of these: children of other runs
+}
+
 // MaxRowResult is the size of the largest result that a [RunRow] has, in bytes as a store
 // encodes it.
 const MaxRowResult = 16 << 10

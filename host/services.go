@@ -116,6 +116,9 @@ type Runs interface {
 	// Rows lists runs, also those that are not the latest of their handlers. more says
 	// whether others follow in the direction of the query.
 	Rows(ctx context.Context, q RowQuery) (rows []RunRow, more bool, err error)
+	// RunCounts counts all runs of a tenant, by workflow and phase in the order of these,
+	// without zeros. The counts are kept: they take no longer if there are more runs.
+	RunCounts(ctx context.Context, tenant string) ([]RunCount, error)
 	// SendOnce sends an event to a running run: to the named step, or to all steps that
 	// accept it. If once is not zero, the event counts once, and a repeated request is
 	// acknowledged in the same way, even after the run's end.
@@ -257,6 +260,18 @@ type WorkflowInfo struct {
 	Flow abi.Raw
 	// Timeout is the timeout of its runs.
 	Timeout WorkflowTimeout
+}
+
+// WorkflowSummary is what a list shows of a workflow.
+type WorkflowSummary struct {
+	Name        string
+	Description string
+	Plugins     []string // names of its plugins
+	Version     int      // number of the newest version, from 1
+	Digest      string   // of the newest version
+	Composed    bool     // by [Plugins.Compose]
+	Flow        bool
+	Runs        int // running runs, of any version
 }
 
 // WorkflowTimeout is the timeout of a workflow's runs.
@@ -434,8 +449,13 @@ type Plugins interface {
 	// CodeNotFound. CodeConflict while runs use the version, if it is the newest, or if
 	// the newest version of a composed workflow has it.
 	DeleteVersion(ctx context.Context, tenant, name string, version int) error
+	// Module returns the bytes of the version of a plugin that has the digest; "" is the
+	// newest version. The caller owns them. CodeNotFound if the plugin has no such version.
+	Module(ctx context.Context, tenant, name, digest string) (wasm []byte, version int, err error)
 	// Workflows lists the names of the workflows, sorted.
 	Workflows(ctx context.Context, tenant string) ([]string, error)
+	// Summaries describes all workflows in short, by name.
+	Summaries(ctx context.Context, tenant string) ([]WorkflowSummary, error)
 	// Workflow describes a workflow. The result is shared and must not be changed.
 	Workflow(ctx context.Context, tenant, name string) (WorkflowInfo, error)
 	// Diagram describes the steps of the version of a workflow that has the digest; "" is

@@ -352,6 +352,9 @@ type Store interface {
 	// Rows lists runs, also those that are not the latest of their handlers. more says
 	// whether others follow in the direction of the query.
 	Rows(ctx context.Context, q RowQuery) (rows []RunRow, more bool, err error)
+	// RunCounts counts all runs of a tenant, by workflow and phase in the order of these,
+	// without zeros. The counts are kept: they take no longer if there are more runs.
+	RunCounts(ctx context.Context, tenant string) ([]RunCount, error)
 	// CountRuns counts the running runs of a tenant by workflow and version, in
 	// the order of these.
 	CountRuns(ctx context.Context, tenant string) ([]VersionRuns, error)

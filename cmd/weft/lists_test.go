@@ -165,6 +165,7 @@ var apiLists = []apiList{
 		return int(totals.Keys)
 	}},
 	{"GET /handlers/{}/journal", "limit=1000", "entries", member("seq"), func(_ *testing.T, l *lists) int { return l.long }},
+	{"GET /runs", "limit=200", "runs", member("run_id"), func(t *testing.T, l *lists) int { return l.handlers(t, host.RunQuery{}) }}, // each has one run
 	{"GET /runs/{}/journal", "limit=1000&order=desc", "entries", member("seq"), func(_ *testing.T, l *lists) int { return l.long }},
 	{"POST /workflows/{}/migrate", "limit=1000&dry_run=true", "", nil, func(t *testing.T, l *lists) int {
 		return l.handlers(t, host.RunQuery{Workflows: []string{listWorkflow}, Statuses: []string{"running"}})

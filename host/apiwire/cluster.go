@@ -16,5 +16,6 @@ type ClusterNode struct {
 	Version string   `json:"version"`
 	Seen    Time     `json:"seen_at" doc:"When the store last heard of it."`
 	Lease   Seconds  `json:"lease_seconds" doc:"How long it may be silent before another node takes over."`
+	Drained bool     `json:"drained" doc:"An operator has moved the sessions away from it. It takes them only if no other node can."`
 	Differs []string `json:"differs,omitempty" doc:"Flags whose settings differ from those of the owner; all nodes should have the same."`
 }

@@ -57,7 +57,21 @@ type Versions struct {
 
 // Workflows is a list of the names of workflows.
 type Workflows struct {
-	Workflows []string `json:"workflows" doc:"Their names."`
+	Workflows []string           `json:"workflows" doc:"Their names."`
+	Details   *[]WorkflowSummary `json:"details,omitempty" doc:"With details=true: the same workflows, each with what a list shows of it."`
+}
+
+// WorkflowSummary is what a list shows of a workflow; see [host.WorkflowSummary].
+type WorkflowSummary struct {
+	_           struct{} `doc:"A workflow in short."`
+	Name        string   `json:"name"`
+	Description string   `json:"description"`
+	Plugins     []string `json:"plugins"`
+	Version     int      `json:"version" api:"min=1" doc:"Number of the newest version."`
+	Digest      string   `json:"sha256" doc:"The newest version."`
+	Composed    bool     `json:"composed" doc:"The workflow was composed, or has settings."`
+	Flow        bool     `json:"flow"`
+	Runs        int      `json:"runs" doc:"Running runs, of any version."`
 }
 
 // Workflow is what a workflow is made of; see [host.WorkflowInfo].

@@ -128,6 +128,21 @@ type Rows struct {
 	PrevCursor OrNull   `json:"prev_cursor" doc:"For the newer runs before these; null at the top."`
 }
 
+// PhaseCounts is how many runs there are; see [host.RunCount].
+type PhaseCounts struct {
+	_      struct{}     `doc:"How many runs there are."`
+	Counts []PhaseCount `json:"counts" doc:"By workflow and phase, without zeros."`
+}
+
+// PhaseCount counts the runs of a workflow in a phase.
+type PhaseCount struct {
+	_        struct{}   `doc:"How many runs a workflow has in a phase."`
+	Workflow string     `json:"workflow_name"`
+	Phase    host.Phase `json:"phase" api:"enum=queued|running|waiting|sleeping|paused|blocked|completed|failed|cancelled"`
+	Runs     int64      `json:"runs"`
+	Children int64      `json:"children" doc:"Of these: children of other runs."`
+}
+
 // RunDetails is a run with the runs that are connected with it.
 type RunDetails struct {
 	_ struct{} `doc:"A run, and the runs that are connected with it. Lists have the newest 20; GET /runs has all."`

@@ -197,6 +197,9 @@ func TestPlugins(t *testing.T) {
 	if err := c.DeletePluginVersion(t.Context(), "p", 3); err != nil || f.deleted != "p 3" {
 		t.Errorf("deleted %q, %v", f.deleted, err)
 	}
+	if wasm, err := c.Module(t.Context(), "p", strings.Repeat("0f", 32)); err != nil || string(wasm) != "module of p"+strings.Repeat("0f", 32) {
+		t.Errorf("module = %q, %v", wasm, err)
+	}
 	refusal := &host.Error{Code: host.CodeInvalidPlugin, Message: "1 problem", Problems: []host.Problem{{Code: "c", Message: "m", Step: "s", Event: "e"}}}
 	f.err = refusal
 	_, _, err = c.PutPlugin(t.Context(), "p", []byte("x"))
@@ -241,6 +244,10 @@ func TestWorkflow(t *testing.T) {
 	}
 	if _, err := c.Diagram(t.Context(), "w", "0f"); errorOf(t, err).Code != host.CodeInvalidArgument {
 		t.Errorf("the diagram of a part of a digest: %v", err)
+	}
+	summaries, _ := plugins{f}.Summaries(t.Context(), "")
+	if list, err := c.WorkflowSummaries(t.Context()); err != nil || !reflect.DeepEqual(list, summaries) {
+		t.Errorf("summaries = %+v, %v", list, err)
 	}
 	if names, err := c.Workflows(t.Context()); err != nil || len(names) != 2 {
 		t.Errorf("workflows = %v, %v", names, err)

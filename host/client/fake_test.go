@@ -77,6 +77,10 @@ func (f *fake) Rows(_ context.Context, q host.RowQuery) (rows []host.RunRow, mor
 	return rows, f.more, f.err
 }
 
+func (f *fake) RunCounts(context.Context, string) ([]host.RunCount, error) {
+	return []host.RunCount{{Workflow: "flow", Phase: host.PhaseWaiting, Runs: 3, Children: 1}}, f.err
+}
+
 func (f *fake) SendOnce(_ context.Context, _, _ string, e abi.Event, step string, _ host.Once) (host.Delivery, error) {
 	f.sent, f.step = e, step
 	return host.Delivery{How: host.DeliveredSteps, To: []string{"s", "t"}}, f.err
@@ -191,6 +195,10 @@ func (p plugins) List(context.Context, string) ([]host.PluginInfo, error) {
 func (p plugins) Versions(context.Context, string, string) ([]host.PluginInfo, error) {
 	return []host.PluginInfo{p.f.info, p.f.info}, p.f.err
 }
+func (p plugins) Module(_ context.Context, _, name, digest string) ([]byte, int, error) {
+	return []byte("module of " + name + digest), 3, p.f.err
+}
+
 func (p plugins) Delete(context.Context, string, string) error { return p.f.err }
 
 func (p plugins) DeleteVersion(_ context.Context, _, name string, version int) error {
@@ -200,6 +208,10 @@ func (p plugins) DeleteVersion(_ context.Context, _, name string, version int) e
 
 func (p plugins) Workflows(context.Context, string) ([]string, error) {
 	return []string{"a", "b"}, p.f.err
+}
+
+func (p plugins) Summaries(context.Context, string) ([]host.WorkflowSummary, error) {
+	return []host.WorkflowSummary{{Name: "a", Description: "d", Plugins: []string{"p", "q"}, Version: 2, Digest: "0f", Composed: true, Flow: true, Runs: 7}}, p.f.err
 }
 
 func (p plugins) Workflow(_ context.Context, _, name string) (host.WorkflowInfo, error) {

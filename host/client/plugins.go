@@ -229,6 +229,17 @@ func infos(list []apiwire.Plugin) []host.PluginInfo {
 	return all
 }
 
+// Module returns the bytes of the version of a plugin that has the digest; "" is the newest
+// version.
+func (c *Client) Module(ctx context.Context, name, digest string) ([]byte, error) {
+	query := url.Values{}
+	if digest != "" {
+		query.Set("sha256", digest)
+	}
+	a, err := c.want(ctx, http.StatusOK, request{method: http.MethodGet, path: "/plugins/" + url.PathEscape(name) + "/module", query: query})
+	return a.body, err
+}
+
 // DeletePlugin removes a plugin; CodeConflict while runs use it.
 func (c *Client) DeletePlugin(ctx context.Context, name string) error {
 	_, err := c.want(ctx, http.StatusNoContent, request{method: http.MethodDelete, path: "/plugins/" + url.PathEscape(name)})
@@ -249,6 +260,18 @@ func (c *Client) Workflows(ctx context.Context) ([]string, error) {
 	var list apiwire.Workflows
 	err := c.getJSON(ctx, "/workflows", nil, &list)
 	return list.Workflows, err
+}
+
+// WorkflowSummaries lists the workflows with what a list shows of them, by name.
+func (c *Client) WorkflowSummaries(ctx context.Context) ([]host.WorkflowSummary, error) {
+	var list apiwire.Workflows
+	if err := c.getJSON(ctx, "/workflows", url.Values{"details": {"true"}}, &list); err != nil {
+		return nil, err
+	}
+	if list.Details == nil {
+		return nil, &host.Error{Code: host.CodeInvalidMessage, Message: "The server's answer has no details: it may be an older version"}
+	}
+	return apiwire.FillAll[host.WorkflowSummary](*list.Details), nil
 }
 
 // Schema reads the JSON Schemas of a workflow's start and stop events. Their

@@ -42,3 +42,10 @@ func TestRows(t *testing.T) {
 		t.Errorf("the next page is after %+v, %v", f.rows.From, err)
 	}
 }
+
+func TestRunCounts(t *testing.T) {
+	counts, err := serve(t, &fake{}, nil).RunCounts(t.Context())
+	if want := (host.RunCount{Workflow: "flow", Phase: host.PhaseWaiting, Runs: 3, Children: 1}); err != nil || len(counts) != 1 || counts[0] != want {
+		t.Errorf("RunCounts = %+v, %v", counts, err)
+	}
+}

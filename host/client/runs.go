@@ -172,6 +172,15 @@ func (c *Client) Rows(ctx context.Context, q RowQuery) (RowPage, error) {
 	return p, nil
 }
 
+// RunCounts counts all runs, by workflow and phase, without zeros.
+func (c *Client) RunCounts(ctx context.Context) ([]host.RunCount, error) {
+	var body apiwire.PhaseCounts
+	if err := c.getJSON(ctx, "/runs/counts", nil, &body); err != nil {
+		return nil, err
+	}
+	return apiwire.FillAll[host.RunCount](body.Counts), nil
+}
+
 // Details is a run with the runs that are connected with it; see [Client.Details].
 type Details struct {
 	Record

@@ -42,6 +42,11 @@ func (c *clock) answered(sent, now, store time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	trip := now.Sub(sent)
+	if trip > leaseFor {
+		// The process stood still meanwhile, nobody knows for how long before the answer. The
+		// node cannot take the sessions before a beat whose answer is not late.
+		return
+	}
 	middle := sent.Add(trip / 2)
 	if c.start.IsZero() {
 		c.base, c.start, c.moved = middle, store.Round(0), now

@@ -59,6 +59,8 @@ type Self struct {
 	// Lease is how long the node may be silent while its connection to the store stands.
 	// All nodes have the same.
 	Lease time.Duration
+	// Drained says that the node takes the sessions only if no other live node can.
+	Drained bool
 	// Settings are digests of the settings that all nodes should share, by the name of the
 	// flag. Nodes with other settings are shown, and not refused: during a change of a setting
 	// they differ.
@@ -151,13 +153,18 @@ type Table interface {
 	// Fence closes the entry of another node, unless it has sent a beat or committed since
 	// it was seen. From then on the store refuses its commits.
 	Fence(ctx context.Context, p Place, seen Info) (fenced bool, err error)
-	// Take makes the node the owner if the owner's entry is closed, or there is none.
+	// Take makes the node the owner if the owner's entry is closed, or there is none. The
+	// node is then no longer drained.
 	Take(ctx context.Context, p Place) (taken bool, err error)
 	// Release makes nobody the owner of what the node owns. The node has made all its
 	// commits; no commit in progress is made after that.
 	Release(ctx context.Context, p Place) error
 	// Leaving says that the node is about to leave.
 	Leaving(ctx context.Context, p Place) error
+	// Drain makes the live node of a name drained, or no longer drained. p is the node that
+	// asks. It fails with [host.CodeNotFound] if there is no live node of that name, and with
+	// [host.CodeFailedPrecondition] if no other live node would be left that is not drained.
+	Drain(ctx context.Context, p Place, name string, drained bool) error
 	// Leave closes the node's own entry: its commits are refused from then on.
 	Leave(ctx context.Context, p Place) error
 }

@@ -24,6 +24,8 @@ const (
 	lookEvery = 250 * time.Millisecond
 	// retryJoin is how long a node waits before it tries again to enter.
 	retryJoin = time.Second
+	// drainedWait is how long a drained node leaves sessions that nobody owns to others.
+	drainedWait = 5 * time.Second
 )
 
 // Config configures a node. Table and Self are required.
@@ -41,11 +43,17 @@ type Config struct {
 type Term struct {
 	Place
 	lost   chan struct{}
-	handed bool // a caller of Node.Term has it; guarded by the node's mutex
+	asked  chan struct{} // closed when the node is drained
+	yields bool          // asked is closed; guarded by the node's mutex
+	handed bool          // a caller of Node.Term has it; guarded by the node's mutex
 }
 
 // Lost is closed when the node no longer owns the sessions.
 func (t *Term) Lost() <-chan struct{} { return t.lost }
+
+// Drained is closed when the caller must give the sessions up in order, because the node is
+// drained and another one can take them.
+func (t *Term) Drained() <-chan struct{} { return t.asked }
 
 // Stats are counts of a node's work.
 type Stats struct {
@@ -72,6 +80,7 @@ type Node struct {
 	view     View
 	lease    time.Time // until when the node may answer from memory
 	taken    time.Time // when the newest take or release was known
+	free     time.Time // since when nobody owns the sessions; zero: somebody does
 	beating  bool
 	answered bool // the newest beat was
 	acting   bool
@@ -251,17 +260,37 @@ func (n *Node) beaten(place Place, sent, now time.Time, v View, err error) {
 		return
 	}
 	n.see(v)
+	n.cfg.Self.Drained = v.Node(place.Epoch).Drained
 	switch owns := v.Owner == place.Epoch; {
 	case n.term != nil && !owns:
 		n.lose("another node owns the sessions")
 	case n.term == nil && owns:
 		n.own(now) // by a take whose outcome was unknown
+	case owns && n.cfg.Self.Drained && !n.term.yields && n.others():
+		n.term.yields = true
+		close(n.term.asked)
 	}
+}
+
+// others reports whether another live node can take the sessions, as far as is known. mu is
+// held.
+func (n *Node) others() bool {
+	for i := range n.view.Nodes {
+		if o := &n.view.Nodes[i]; o.Epoch != n.place.Epoch && o.State == Live && !o.Drained {
+			return true
+		}
+	}
+	return false
 }
 
 // see takes in a view. mu is held.
 func (n *Node) see(v View) {
 	n.view = v
+	if !v.Free() {
+		n.free = time.Time{}
+	} else if n.free.IsZero() {
+		n.free = n.cfg.Now()
+	}
 	for epoch := range n.tenures {
 		if i := n.view.Node(epoch); n.view.Owner != epoch || i == nil || !i.Open() {
 			n.forget(epoch)
@@ -324,15 +353,17 @@ func (n *Node) act(now time.Time) *Op {
 		return nil
 	case len(n.silent) > 0:
 		return n.fenceOp(n.silent[0])
-	case n.term == nil && n.view.Free():
+	case n.term == nil && n.view.Free() && (!n.cfg.Self.Drained || !n.others() || now.Sub(n.free) >= drainedWait):
 		return n.takeOp()
 	}
 	return nil
 }
 
+// joinOp enters anew. mu is held.
 func (n *Node) joinOp() *Op {
+	self := n.cfg.Self
 	return &Op{Timeout: actTimeout, Do: func(ctx context.Context) func(time.Time) {
-		place, err := n.cfg.Table.Join(ctx, n.cfg.Self)
+		place, err := n.cfg.Table.Join(ctx, self)
 		return func(now time.Time) {
 			n.mu.Lock()
 			defer n.mu.Unlock()
@@ -425,12 +456,17 @@ func (n *Node) released(t *Term) {
 	n.announce()
 }
 
-// own begins a term. mu is held.
+// own begins a term, unless the node has one: a beat may show that the node owns the sessions
+// before the take is answered. mu is held.
 func (n *Node) own(now time.Time) {
 	n.taken = now
+	if n.term != nil {
+		return
+	}
 	n.view.Owner = n.place.Epoch
 	n.stats.Takeovers++
-	n.term, n.serving = &Term{Place: n.place, lost: make(chan struct{})}, false
+	n.term, n.serving = &Term{Place: n.place, lost: make(chan struct{}), asked: make(chan struct{})}, false
+	n.cfg.Self.Drained = false
 	n.cfg.Log.Info("this node owns the sessions", "epoch", n.place.Epoch)
 	n.see(n.view)
 }
@@ -624,6 +660,18 @@ func (n *Node) Leaving(ctx context.Context) error {
 		return nil
 	}
 	return n.cfg.Table.Leaving(ctx, place)
+}
+
+// Drain makes the live node of a name drained, or no longer drained. A drained node gives the
+// sessions up in order, and takes them again only if no other live node can; it is then no
+// longer drained.
+func (n *Node) Drain(ctx context.Context, name string, drained bool) error {
+	n.mu.Lock()
+	place := n.place
+	n.mu.Unlock()
+	err := n.cfg.Table.Drain(ctx, place, name, drained)
+	n.Hurry()
+	return err
 }
 
 // Leave closes the node's entry for good. Its host must be closed. The node still reads the

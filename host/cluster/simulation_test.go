@@ -46,6 +46,7 @@ type commit struct {
 type process struct {
 	table  *clustertest.Members
 	node   *cluster.Node
+	name   string
 	skew   time.Duration // of its machine's clock from the store's
 	drift  float64       // of its machine's clock, each second
 	began  time.Time
@@ -164,7 +165,8 @@ func (w *world) join() {
 	p := &process{table: w.store.Members(), began: w.now}
 	p.skew = time.Duration(w.rnd.Int64N(int64(2*clockSkew))) - clockSkew
 	p.drift = (2*w.rnd.Float64() - 1) * clockRate
-	p.node = cluster.New(cluster.Config{Table: p.table, Self: cluster.Self{Name: fmt.Sprint("n", w.made), Lease: 2 * time.Second}, Chance: w.rnd.Float64, Now: func() time.Time { return p.own(w.now) }})
+	p.name = fmt.Sprint("n", w.made)
+	p.node = cluster.New(cluster.Config{Table: p.table, Self: cluster.Self{Name: p.name, Lease: 2 * time.Second}, Chance: w.rnd.Float64, Now: func() time.Time { return p.own(w.now) }})
 	w.processes = append(w.processes, p)
 }
 
@@ -198,6 +200,8 @@ func (w *world) disturb() {
 		if living > 1 {
 			p.leaves = true
 		}
+	case 17, 18, 19: // an operator drains a node, or takes that back
+		_ = p.node.Drain(context.Background(), w.processes[w.rnd.IntN(len(w.processes))].name, w.chance(2))
 	case 15, 16: // the store restarts: all transactions and connections end
 		w.store.Away = !w.store.Away
 		w.store.Restart()
@@ -306,7 +310,7 @@ func (w *world) host(p *process) {
 		case <-p.term.Lost():
 			w.drop(p, false)
 		default:
-			if p.leaves && p.write == nil && w.chance(5) {
+			if (p.leaves || isDrained(p.term)) && p.write == nil && w.chance(5) {
 				w.drop(p, true)
 			}
 		}
@@ -321,6 +325,16 @@ func (w *world) host(p *process) {
 	w.commit(p)
 	if p.term != nil {
 		w.answer(p)
+	}
+}
+
+// isDrained reports whether the sessions of a term must be given up.
+func isDrained(t *cluster.Term) bool {
+	select {
+	case <-t.Drained():
+		return true
+	default:
+		return false
 	}
 }
 
@@ -436,4 +450,102 @@ func TestSimulationFindsFaults(t *testing.T) {
 			t.Error("not found")
 		})
 	}
+}
+
+// A beat may show that a node owns the sessions before the take is answered. The node then
+// has one term: under a second one, a host would begin beside commits of the first.
+func TestTakeThatABeatShows(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	m := clustertest.NewMemory()
+	m.Now = func() time.Time { return now }
+	table := m.Members()
+	n := cluster.New(cluster.Config{Table: table, Self: cluster.Self{Name: "a"}, Chance: func() float64 { return 0 }, Now: func() time.Time { return now }})
+	if err := n.Join(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	owner := func() uint64 {
+		v, err := table.Look(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v.Owner
+	}
+	var taken func(time.Time)
+	for range 100 {
+		now = now.Add(50 * time.Millisecond)
+		op, _ := n.Step(now)
+		if op == nil {
+			continue
+		}
+		before := owner()
+		answer := op.Do(t.Context())
+		if before == 0 && owner() != 0 {
+			taken = answer // on its way
+			continue
+		}
+		answer(now)
+		if taken != nil && n.Owned(false) != nil {
+			break
+		}
+	}
+	first := n.Owned(false)
+	if taken == nil || first == nil {
+		t.Fatal("no beat has shown the take")
+	}
+	taken(now)
+	if n.Owned(false) != first {
+		t.Error("the answer to the take begins a second term")
+	}
+}
+
+// A drained owner gives the sessions up to another node, and does not take them while there
+// is one that can. When there is none, it takes them, and is drained no longer.
+func TestDrain(t *testing.T) {
+	w := &world{rnd: rand.New(rand.NewPCG(1, 1)), calm: true}
+	w.store, w.now = clustertest.NewMemory(), time.Unix(1e9, 0)
+	w.store.Now = func() time.Time { return w.now }
+	until := func(what string, holds func() bool) {
+		t.Helper()
+		for end := w.now.Add(time.Minute); !holds(); w.now = w.now.Add(20 * time.Millisecond) {
+			for _, p := range w.processes {
+				if !p.dead {
+					w.step(p)
+				}
+			}
+			if w.lost != nil || w.now.After(end) {
+				t.Fatalf("%s: not within a minute: %v", what, w.lost)
+			}
+		}
+	}
+	serves := func(p *process) func() bool { return func() bool { return p.term != nil && p.node.Ready() == nil } }
+	w.join()
+	a := w.processes[0]
+	drained := func() bool {
+		v := a.node.View()
+		i := v.Node(a.node.Epoch())
+		return i != nil && i.Drained
+	}
+	until("a serves", serves(a))
+	if err := a.node.Drain(t.Context(), "n1", true); host.CodeOf(err) != host.CodeFailedPrecondition {
+		t.Errorf("the only node is drained: %v", err)
+	}
+	w.join()
+	w.join()
+	b, c := w.processes[1], w.processes[2]
+	until("all have joined", func() bool { return len(a.node.View().Nodes) == 3 })
+	if err := c.node.Drain(t.Context(), "n1", true); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		until("another node serves", func() bool { return a.term == nil && (serves(b)() || serves(c)()) })
+		next := b
+		if !serves(b)() {
+			next = c
+		}
+		until("the drained node is there again", func() bool { return a.node.Inside() && drained() })
+		w.kill(next)
+		next.term = nil
+	}
+	until("the drained node serves", serves(a))
+	until("the node is no longer drained", func() bool { return !drained() })
 }

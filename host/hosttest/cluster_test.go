@@ -206,6 +206,13 @@ func TestCluster(t *testing.T) {
 		}
 	}
 	everywhere()
+	drained := n.awaitOwner()
+	other := n.list[0]
+	if other == drained {
+		other = n.list[1]
+	}
+	wantWeft(t, drained.name+" is drained", "nodes", "drain", drained.name, "--server", other.URL)
+	everywhere()
 	waiting := n.list[2].RunNoWait(t, "human", fields{})
 	for i, end := range []func(p *clusterProcess){
 		func(p *clusterProcess) { p.Kill(t) },
@@ -217,6 +224,9 @@ func TestCluster(t *testing.T) {
 		func(p *clusterProcess) { p.Signal(t, syscall.SIGSTOP) },
 	} {
 		p := n.awaitOwner()
+		if p == drained {
+			t.Errorf("the drained node %s owns the sessions beside others", p.name)
+		}
 		n.remove(p)
 		end(p)
 		everywhere()

@@ -35,7 +35,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	t.Parallel() // its time is waiting
 	cmd := consoleScript(t, "e2e")
 	p := hosttest.Serve(t, t.TempDir())
-	for _, name := range []string{"approval", "counter", "quiz", "wordcount"} {
+	for _, name := range []string{"approval", "counter", "human", "quiz", "wordcount"} {
 		put(t, p, name, hosttest.Plugin(t, name+"-tinygo"))
 	}
 	const key = "the-admin-key-of-a-test-that-is-long-enough"

@@ -120,6 +120,9 @@ func ReadDescription(text []byte) (*Description, error) {
 		}
 		d.paths = append(d.paths, p)
 	}
+	// Where a path with a name and one with a parameter match, the one with the name counts.
+	// Its brace makes the parameter the later one.
+	slices.SortFunc(d.paths, func(a, b describedPath) int { return slices.Compare(a.segments, b.segments) })
 	for name := range object(object(doc["components"])["responses"]) {
 		body := r.bodies("components", "responses", name, "content")["application/json"]
 		d.errors[strings.TrimPrefix(name, "Error")] = body.whole

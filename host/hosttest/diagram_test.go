@@ -1,10 +1,12 @@
 package hosttest_test
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,7 +18,8 @@ import (
 var updateDiagrams = flag.Bool("update-diagrams", false, "write the diagrams of the examples: testdata/diagrams")
 
 // The diagrams of the examples are those of testdata/diagrams. Their nodes are whole: every
-// edge has its two ends, and every step its plugin and its declaration.
+// edge has its two ends, and every step its plugin and its declaration. The module of an
+// example comes back as it was uploaded.
 func TestDiagramsOfExamples(t *testing.T) {
 	h := hosttest.New(t, hosttest.Config{})
 	names := []string{
@@ -31,6 +34,24 @@ func TestDiagramsOfExamples(t *testing.T) {
 		}
 		putFlow(t, h, flow+"-flow", doc)
 		names = append(names, flow+"-flow")
+	}
+	slices.Sort(names)
+	for i, w := range summaries(t, h) {
+		flow := strings.HasSuffix(w.Name, "-flow")
+		if w.Name != names[i] || len(w.Plugins) != 1 || w.Plugins[0] != strings.TrimSuffix(w.Name, "-flow") || w.Version != 1 || len(w.Digest) != 64 ||
+			w.Composed != flow || w.Flow != flow || w.Runs != 0 {
+			t.Errorf("summary %d of %s is %+v", i, names[i], w)
+		}
+	}
+	run := h.RunNoWait(t, "human", `{}`)
+	for _, w := range summaries(t, h) {
+		if want := map[bool]int{true: 1}[w.Name == "human"]; w.Runs != want {
+			t.Errorf("%s has %d runs while %s waits", w.Name, w.Runs, run.HandlerID)
+		}
+	}
+	wasm, err := h.Client.Module(t.Context(), "counter", "")
+	if err != nil || !bytes.Equal(wasm, hosttest.Plugin(t, "counter-tinygo")) {
+		t.Errorf("the module of counter has %d bytes, %v", len(wasm), err)
 	}
 	for _, name := range names {
 		d, err := h.Client.Diagram(t.Context(), name, "")
@@ -64,6 +85,15 @@ func TestDiagramsOfExamples(t *testing.T) {
 	if _, err := h.Client.Diagram(t.Context(), "counter", of.Digest); host.CodeOf(err) != host.CodeNotFound {
 		t.Errorf("a version of another workflow: %v", err)
 	}
+}
+
+func summaries(t *testing.T, h *hosttest.Host) []host.WorkflowSummary {
+	t.Helper()
+	list, err := h.Client.WorkflowSummaries(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
 }
 
 // diagramText writes a diagram, a line for each node and edge, without its digest.

@@ -62,6 +62,10 @@ type Config struct {
 	// Nodes lists the nodes of the cluster that the server belongs to. Default: none.
 	Nodes func() []host.Node
 
+	// Drain has the node of a name give the sessions up and not take them again, or takes that
+	// back. Default: the server is not part of a cluster, and the routes answer 404.
+	Drain func(ctx context.Context, name string, drained bool) error
+
 	// Quotas refuses what exceeds the quotas of a tenant. Default: no quotas.
 	Quotas Quotas
 

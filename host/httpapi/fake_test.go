@@ -312,6 +312,16 @@ func (f *fakeHost) List(_ context.Context, q host.RunQuery) ([]host.Run, bool, e
 	return runs, false, nil
 }
 
+// RunCounts implements host.Runs.
+func (f *fakeHost) RunCounts(_ context.Context, _ string) (counts []host.RunCount, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, h := range f.handlers {
+		counts = append(counts, host.RunCount{Workflow: h.latest().Workflow, Phase: h.latest().Phase(), Runs: 1})
+	}
+	return counts, nil
+}
+
 // Rows implements host.Runs.
 func (f *fakeHost) Rows(_ context.Context, q host.RowQuery) (rows []host.RunRow, more bool, err error) {
 	f.mu.Lock()

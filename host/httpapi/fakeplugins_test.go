@@ -78,6 +78,19 @@ func (p fakePlugins) Versions(_ context.Context, _, name string) ([]host.PluginI
 	return slices.Clone(p.f.plugins[name]), nil
 }
 
+func (p fakePlugins) Module(ctx context.Context, tenant, name, digest string) ([]byte, int, error) {
+	versions, err := p.Versions(ctx, tenant, name)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, v := range slices.Backward(versions) {
+		if digest == "" || v.SHA256 == digest {
+			return []byte("module " + v.SHA256), v.Version, nil
+		}
+	}
+	return nil, 0, host.Errorf(host.CodeNotFound, "no version %s", digest)
+}
+
 func (p fakePlugins) Delete(_ context.Context, _, name string) error {
 	p.f.mu.Lock()
 	defer p.f.mu.Unlock()
@@ -105,6 +118,14 @@ func (p fakePlugins) DeleteVersion(_ context.Context, _, name string, version in
 
 func (p fakePlugins) Workflows(context.Context, string) ([]string, error) {
 	return slices.Sorted(maps.Keys(p.f.workflows)), nil
+}
+
+func (p fakePlugins) Summaries(context.Context, string) ([]host.WorkflowSummary, error) {
+	var list []host.WorkflowSummary
+	for _, name := range slices.Sorted(maps.Keys(p.f.workflows)) {
+		list = append(list, host.WorkflowSummary{Name: name, Plugins: []string{name}, Version: 3, Runs: 2})
+	}
+	return list, nil
 }
 
 func (p fakePlugins) Workflow(_ context.Context, _, name string) (host.WorkflowInfo, error) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
@@ -167,6 +168,21 @@ func (s *Server) listVersions(c echo.Context) error {
 		return orNotFound(err, textPluginNotFound)
 	}
 	return answer(c, http.StatusOK, &apiwire.Versions{Versions: apiwire.FillAll[apiwire.Plugin](list)})
+}
+
+// getModule answers the bytes of a version of a plugin.
+func (s *Server) getModule(c echo.Context) error {
+	digest := strings.ToLower(c.QueryParam("sha256"))
+	if digest != "" && !wholeVersion.MatchString(digest) {
+		return invalid("Invalid sha256: '%s'. It must be the digest of a version, in 64 hexadecimal digits", clip(digest))
+	}
+	name := param(c, "name")
+	wasm, version, err := s.cfg.Plugins.Module(c.Request().Context(), tenantOf(c), name, digest)
+	if err != nil {
+		return orNotFound(err, textPluginNotFound)
+	}
+	c.Response().Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=\"%s-%d.wasm\"", name, version))
+	return c.Blob(http.StatusOK, "application/wasm", wasm)
 }
 
 // deletePlugin removes a plugin, or one of its versions.

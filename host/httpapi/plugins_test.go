@@ -2,6 +2,8 @@ package httpapi_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -210,6 +212,33 @@ func TestPostOfAPluginSaysHowToUpload(t *testing.T) {
 		got := wantError(t, call(t, h, "POST", path, "asm"), 405, host.CodeMethodNotAllowed)
 		if !strings.HasPrefix(got, "Method Not Allowed") || strings.Contains(got, "--data-binary") != want {
 			t.Errorf("%s: %q", path, got)
+		}
+	}
+}
+
+// The module of a version comes back, the newest by default.
+func TestModule(t *testing.T) {
+	h := newServer(t, newFake(t)).Handler()
+	for _, body := range []string{"one", "two"} {
+		if w := call(t, h, "PUT", "/plugins/p", body, "Content-Type", "application/wasm"); w.Code != 201 {
+			t.Fatalf("upload = %d %s", w.Code, w.Body)
+		}
+	}
+	sum := func(s string) string {
+		digest := sha256.Sum256([]byte(s))
+		return hex.EncodeToString(digest[:])
+	}
+	for query, want := range map[string]string{"": "two", "?sha256=" + sum("one"): "one", "?sha256=" + strings.ToUpper(sum("two")): "two"} {
+		w := call(t, h, "GET", "/plugins/p/module"+query, "")
+		version := map[string]string{"one": "1", "two": "2"}[want]
+		if w.Code != 200 || w.Body.String() != "module "+sum(want) || w.Header().Get("Content-Type") != "application/wasm" ||
+			w.Header().Get("Content-Disposition") != `attachment; filename="p-`+version+`.wasm"` {
+			t.Errorf("%q = %d %v %s", query, w.Code, w.Header(), w.Body)
+		}
+	}
+	for path, status := range map[string]int{"/plugins/q/module": 404, "/plugins/p/module?sha256=" + sum("three"): 404, "/plugins/p/module?sha256=0f": 400} {
+		if w := call(t, h, "GET", path, ""); w.Code != status {
+			t.Errorf("%s = %d %s", path, w.Code, w.Body)
 		}
 	}
 }

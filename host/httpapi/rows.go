@@ -44,6 +44,12 @@ func (s *Server) listRuns(c echo.Context) error {
 	return answer(c, http.StatusOK, &out)
 }
 
+// countRuns answers how many runs there are.
+func (s *Server) countRuns(c echo.Context) error {
+	counts, err := s.cfg.Runs.RunCounts(c.Request().Context(), tenantOf(c))
+	return answerOr(c, http.StatusOK, &apiwire.PhaseCounts{Counts: apiwire.FillAll[apiwire.PhaseCount](counts)}, err)
+}
+
 func showRows(rows []host.RunRow, now time.Time) []apiwire.Row {
 	list := make([]apiwire.Row, len(rows))
 	for i := range rows {

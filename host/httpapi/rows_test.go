@@ -141,3 +141,14 @@ func TestRowAndDetails(t *testing.T) {
 	}
 	wantError(t, call(t, h, "GET", "/runs/"+url.PathEscape("no such"), ""), http.StatusNotFound, host.CodeNotFound)
 }
+
+func TestRunCounts(t *testing.T) {
+	h := newServer(t, newFake(t)).Handler()
+	if w := call(t, h, "GET", "/runs/counts", ""); w.Code != http.StatusOK || w.Body.String() != `{"counts":[]}` {
+		t.Errorf("without runs: %d %s", w.Code, w.Body)
+	}
+	call(t, h, "POST", "/workflows/plain/run", `{}`)
+	if w := call(t, h, "GET", "/runs/counts", ""); w.Body.String() != `{"counts":[{"workflow_name":"plain","phase":"completed","runs":1,"children":0}]}` {
+		t.Errorf("with a run: %s", w.Body)
+	}
+}

@@ -86,6 +86,8 @@ func (s *Server) routes() {
 	}
 
 	read("/cluster", s.listNodes)
+	e.POST("/cluster/:name/drain", s.drainNode(true))
+	e.DELETE("/cluster/:name/drain", s.drainNode(false))
 	read("/whoami", s.whoAmI)
 
 	read("/plugins", s.listPlugins)
@@ -93,6 +95,7 @@ func (s *Server) routes() {
 	read("/plugins/:name", s.getPlugin)
 	e.DELETE("/plugins/:name", s.deletePlugin)
 	read("/plugins/:name/versions", s.listVersions)
+	read("/plugins/:name/module", s.getModule)
 
 	read("/workflows", s.listWorkflows)
 	read("/workflows/:name", s.getWorkflow)
@@ -117,6 +120,7 @@ func (s *Server) routes() {
 	e.POST("/handlers/:id/fork", s.forkHandler)
 
 	read("/runs", s.listRuns)
+	read("/runs/counts", s.countRuns)
 	read("/runs/:id", s.getDetails)
 	read("/runs/:id/journal", s.runJournal)
 	read("/runs/:id/journal/:seq", s.runEntry)
@@ -160,6 +164,16 @@ func (s *Server) listNodes(c echo.Context) error {
 		list = s.cfg.Nodes()
 	}
 	return answer(c, http.StatusOK, &apiwire.Nodes{Nodes: apiwire.FillAll[apiwire.ClusterNode](list)})
+}
+
+// drainNode moves the sessions away from a node, or lets it take them again.
+func (s *Server) drainNode(drained bool) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if s.cfg.Drain == nil {
+			return &host.Error{Code: host.CodeNotFound, Message: "The server is not part of a cluster"}
+		}
+		return answerGone(c, s.cfg.Drain(c.Request().Context(), param(c, "name"), drained))
+	}
 }
 
 // unhealthy is the status of a server that does not accept requests, or work.

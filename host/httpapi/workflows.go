@@ -15,13 +15,34 @@ import (
 	"github.com/weftrun/weft/host/httpapi/object"
 )
 
-// listWorkflows answers the names of the workflows.
+// listWorkflows answers the names of the workflows, and with details=true what a list shows
+// of them.
 func (s *Server) listWorkflows(c echo.Context) error {
+	details, err := flagOf(c.QueryParams(), "details", false)
+	if err != nil {
+		return err
+	}
+	if details {
+		return s.listSummaries(c)
+	}
 	names, err := s.cfg.Plugins.Workflows(c.Request().Context(), tenantOf(c))
 	if err != nil {
 		return err
 	}
 	return answer(c, http.StatusOK, &apiwire.Workflows{Workflows: names})
+}
+
+func (s *Server) listSummaries(c echo.Context) error {
+	list, err := s.cfg.Plugins.Summaries(c.Request().Context(), tenantOf(c))
+	if err != nil {
+		return err
+	}
+	shown := apiwire.FillAll[apiwire.WorkflowSummary](list)
+	out := apiwire.Workflows{Workflows: make([]string, len(list)), Details: &shown}
+	for i := range list {
+		out.Workflows[i] = list[i].Name
+	}
+	return answer(c, http.StatusOK, &out)
 }
 
 // workflow looks up the workflow that the path names.

@@ -267,6 +267,27 @@ func (s *Service) Plugin(ctx context.Context, tenant, name string) (host.PluginI
 	return s.info(ctx, v)
 }
 
+// Module implements [host.Plugins].
+func (s *Service) Module(ctx context.Context, tenant, name, digest string) ([]byte, int, error) {
+	v, ok := s.newest(tenant, name)
+	if !ok {
+		return nil, 0, pluginNotFound()
+	}
+	if digest != "" && digest != v.Digest {
+		stored, err := s.store.PluginVersions(ctx, tenant, name)
+		if err != nil && !errors.Is(err, host.ErrNotFound) {
+			return nil, 0, storeError("the versions could not be read", err)
+		}
+		i := slices.IndexFunc(stored, func(v host.PluginVersion) bool { return v.Digest == digest })
+		if i < 0 {
+			return nil, 0, host.Errorf(host.CodeNotFound, "Plugin %s has no version with this SHA-256: GET /plugins/%s/versions lists those that it has", name, name)
+		}
+		v = stored[i]
+	}
+	wasm, err := s.Wasm(ctx, v.Digest)
+	return wasm, v.Version, err
+}
+
 func pluginNotFound() *host.Error {
 	return host.Errorf(host.CodeNotFound, "Plugin not found")
 }

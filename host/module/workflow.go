@@ -34,6 +34,42 @@ func (s *Service) Workflow(ctx context.Context, tenant, name string) (host.Workf
 	return info, nil
 }
 
+// Summaries implements [host.Plugins].
+func (s *Service) Summaries(ctx context.Context, tenant string) ([]host.WorkflowSummary, error) {
+	names, err := s.Workflows(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	counts, err := s.store.CountRuns(ctx, tenant)
+	if err != nil {
+		return nil, storeError("the runs could not be counted", err)
+	}
+	running := map[string]int{}
+	for _, n := range counts {
+		running[n.Workflow] += n.Runs
+	}
+	list := make([]host.WorkflowSummary, 0, len(names))
+	for _, name := range names {
+		current, ok := s.current(tenant, name)
+		if !ok {
+			continue // it was removed meanwhile
+		}
+		v, err := s.version(ctx, current.digest)
+		if err != nil {
+			return nil, err
+		}
+		w := host.WorkflowSummary{
+			Name: name, Description: v.graph.Manifest().Description, Plugins: []string{current.plugin},
+			Version: current.number, Digest: current.digest, Runs: running[name],
+		}
+		if v.record != nil {
+			w.Plugins, w.Composed, w.Flow = v.record.names(), true, v.record.flow != nil
+		}
+		list = append(list, w)
+	}
+	return list, nil
+}
+
 // describe makes what a version shows of itself; see version.info.
 func (v *version) describe() (info host.WorkflowInfo, err error) {
 	g, m := v.graph, v.graph.Manifest()

@@ -302,7 +302,7 @@ func TestForkRefuses(t *testing.T) {
 		{"h", 99, host.CodeInvalidArgument, "no entry 99"},
 		{"later", 2, host.CodeInvalidArgument, "not active at entry 2"},
 		{"h", 3, host.CodeConflict, "the nearest entry before where a fork can begin is 1"},
-		{"h", 4, host.CodeConflict, "had ended at entry 4; the nearest entry before where a fork can begin is 1"},
+		{"h", 4, host.CodeConflict, "had ended at entry 4: the nearest entry before where a fork can begin is 1"},
 		{"nobody", 1, host.CodeNotFound, "not found"},
 	} {
 		_, err := b.fork(t, c.id, c.at)

@@ -68,17 +68,14 @@ func FromEnvironment(flags *pflag.FlagSet) error {
 
 // Takes checks the number of arguments. names are the arguments as in the usage line:
 // NAME, [NAME] for an optional argument, NAME... for an argument that may occur any
-// number of times. Only the last argument may have one of the latter two forms.
+// number of times. Optional arguments follow the others, and NAME... is the last.
 func Takes(names ...string) cobra.PositionalArgs {
 	least, most := len(names), len(names)
-	if n := len(names); n > 0 {
-		last := names[n-1]
-		switch {
-		case strings.HasSuffix(last, "..."):
-			least, most = n-1, -1
-		case strings.HasPrefix(last, "["):
-			least = n - 1
-		}
+	if most > 0 && strings.HasSuffix(names[most-1], "...") {
+		least, most = most-1, -1
+	}
+	for least > 0 && strings.HasPrefix(names[least-1], "[") {
+		least--
 	}
 	return func(cmd *cobra.Command, args []string) error {
 		switch {

@@ -7,6 +7,8 @@ package plugins
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,6 +32,7 @@ RUNS counts the running runs that use a version, also as a part of a composed wo
 For a plugin it counts the runs that use any of its versions.`,
 		Example: `  weft plugins
   weft plugins counter
+  weft plugins get counter --version 2
   weft plugins rm counter
   weft plugins rm counter --version 2`,
 		Args: cli.Takes("[NAME]"),
@@ -40,8 +43,50 @@ For a plugin it counts the runs that use any of its versions.`,
 		}
 		return listVersions(ctx, r, args[0])
 	})
-	cmd.AddCommand(newRemovePlugin())
+	cmd.AddCommand(newRemovePlugin(), newGetPlugin())
 	return cmd
+}
+
+func newGetPlugin() *cobra.Command {
+	var version int
+	out := ""
+	cmd := &cobra.Command{
+		Use:   "get NAME",
+		Short: "Write the module of a plugin to a file",
+		Long: `Write the bytes of a plugin's newest version, or with --version of another one, to a
+file: the module as it was uploaded. The role deploy is needed for this.`,
+		Example: `  weft plugins get counter
+  weft plugins get counter --version 2 --out old.wasm`,
+		Args: cli.Takes("NAME"),
+	}
+	cmd.Flags().IntVar(&version, "version", 0, "write version `N` instead of the newest")
+	cmd.Flags().StringVarP(&out, "out", "o", "", "write to this `FILE` instead of NAME.wasm")
+	return remote.Command(cmd, func(ctx context.Context, r *remote.Conn, args []string) error {
+		digest := ""
+		if cmd.Flags().Changed("version") {
+			versions, err := r.Versions(ctx, args[0])
+			if err != nil {
+				return r.UnknownPlugin(ctx, err, args[0])
+			}
+			i := slices.IndexFunc(versions, func(v host.PluginInfo) bool { return v.Version == version })
+			if i < 0 {
+				return fmt.Errorf("plugin %s has no version %d: %q lists the versions", args[0], version, r.Hint("plugins", args[0]))
+			}
+			digest = versions[i].SHA256
+		}
+		wasm, err := r.Module(ctx, args[0], digest)
+		if err != nil {
+			return r.UnknownPlugin(ctx, err, args[0])
+		}
+		file := out
+		if file == "" {
+			file = args[0] + ".wasm"
+		}
+		if err := os.WriteFile(file, wasm, 0o666); err != nil {
+			return err
+		}
+		return r.Done("wrote %d bytes to %s", len(wasm), file)
+	})
 }
 
 func newRemovePlugin() *cobra.Command {

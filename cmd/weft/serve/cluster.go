@@ -166,7 +166,7 @@ func serveCluster(ctx context.Context, o serveOptions, cfg wire.Config, api http
 
 	counts := wire.NewSeries(series)
 	c.measure(series)
-	api.Nodes = c.nodes
+	api.Nodes, api.Drain = c.nodes, c.drain
 	c.open = func(ctx context.Context, place cluster.Place, ready *wire.Standby) (*wire.Host, error) {
 		next := cfg
 		next.Place, next.Standby, next.Now = &place, ready, c.node.Time
@@ -369,6 +369,8 @@ func (c *clusterNode) serve(ctx context.Context, term *cluster.Term, ready *stan
 		if err := c.node.Leaving(context.WithoutCancel(ctx)); err != nil {
 			c.log.Warn("other nodes could not be asked to take over", "error", err)
 		}
+	case <-term.Drained():
+		c.log.Info("this node is drained: it gives the sessions up", "epoch", term.Epoch)
 	case err = <-served:
 	case <-term.Lost():
 		clean = false
@@ -483,10 +485,24 @@ func (c *clusterNode) nodes() []host.Node {
 			differs = n.Differing(&owner.Self)
 		}
 		list[i] = host.Node{Name: n.Name, Epoch: n.Epoch, State: string(n.State), Owner: n.Epoch == view.Owner && n.Open(), URL: n.URL,
-			Version: n.Version, Seen: n.Beat.UnixNano(), Lease: n.Lease, Differs: differs}
+			Version: n.Version, Seen: n.Beat.UnixNano(), Lease: n.Lease, Differs: differs, Drained: n.Drained}
 	}
 	slices.SortFunc(list, func(a, b host.Node) int { return strings.Compare(a.Name, b.Name) })
 	return list
+}
+
+// drain moves the sessions away from a node, or lets it take them again.
+func (c *clusterNode) drain(ctx context.Context, name string, drained bool) error {
+	err := c.node.Drain(ctx, name, drained)
+	if err != nil && host.CodeOf(err) == host.CodeInternal {
+		// The store does not answer, or another node has taken over.
+		c.log.Warn("a node could not be drained", "node", name, "error", err)
+		return &host.Error{Code: host.CodeUnavailable, Message: "The table of nodes could not be changed", RetryAfter: time.Second, Cause: err}
+	}
+	if err == nil {
+		c.forward.Announce(ctx)
+	}
+	return err
 }
 
 // measure registers the series of the cluster.

@@ -290,14 +290,15 @@ func (t *Members) Fence(_ context.Context, p cluster.Place, seen cluster.Info) (
 
 // Take implements [cluster.Table].
 func (t *Members) Take(_ context.Context, p cluster.Place) (bool, error) {
-	if _, err := t.at(p); err != nil {
+	self, err := t.at(p)
+	if err != nil {
 		return false, err
 	}
 	defer t.mu.Unlock()
 	if e := t.entries[t.owner]; e != nil && e.Open() {
 		return false, nil
 	}
-	t.owner = p.Epoch
+	t.owner, self.Drained = p.Epoch, false
 	t.number++
 	return true, nil
 }
@@ -327,6 +328,33 @@ func (t *Members) Leaving(_ context.Context, p cluster.Place) error {
 	}
 	defer t.mu.Unlock()
 	e.State = cluster.Leaving
+	return nil
+}
+
+// Drain implements [cluster.Table].
+func (t *Members) Drain(_ context.Context, p cluster.Place, name string, drained bool) error {
+	if _, err := t.at(p); err != nil {
+		return err
+	}
+	defer t.mu.Unlock()
+	var node *entry
+	others := false
+	for _, e := range t.entries {
+		switch {
+		case e.State != cluster.Live:
+		case e.Name == name:
+			node = e
+		case !e.Drained:
+			others = true
+		}
+	}
+	switch {
+	case node == nil:
+		return host.Errorf(host.CodeNotFound, "No live node is named %q", name)
+	case drained && !others:
+		return host.Errorf(host.CodeFailedPrecondition, "No other live node can take the sessions of %q", name)
+	}
+	node.Drained = drained
 	return nil
 }
 

@@ -207,7 +207,7 @@ func isStart(r *http.Request) bool {
 // repeatable reports whether a request that may have been done may be sent again.
 func repeatable(r *http.Request) bool {
 	path := r.URL.Path
-	if isSafe(r) {
+	if isSafe(r) || strings.HasPrefix(path, "/cluster/") && strings.HasSuffix(path, "/drain") {
 		return true
 	}
 	switch r.Method {

@@ -251,6 +251,7 @@ func TestOwnerGoes(t *testing.T) {
 		{"POST", "/events/h", nil, false},
 		{"POST", "/events/h", []string{"Idempotency-Key", "mine"}, true},
 		{"POST", "/handlers/h/cancel", nil, true},
+		{"DELETE", "/cluster/n/drain", nil, true},
 		{"POST", "/handlers/h/retry", nil, false},
 		{"POST", "/handlers/h/retry", []string{"Idempotency-Key", "mine"}, false}, // the host does not look at the key there
 		{"POST", "/keys", []string{"Idempotency-Key", "mine"}, false},

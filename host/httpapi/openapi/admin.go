@@ -63,6 +63,11 @@ var pluginOperations = map[string]operation{
 		group: "Plugins", id: "listPlugins", summary: "List the plugins",
 		answers: []answer{ok("Plugins", "The newest version of each.")},
 	},
+	"GET /plugins/:name/module": {
+		group: "Plugins", id: "getModule", summary: "The module of a version of a plugin",
+		query:   []parameter{{name: "sha256", schema: schema{"type": "string", "pattern": "^([0-9a-fA-F]{64})?$"}, text: "Of the version. Default: the newest."}},
+		answers: []answer{{status: 200, text: "The bytes that were uploaded, with the manifest for Extism that came with them.", body: &content{types: []string{"application/wasm"}}}},
+	},
 	"PUT /plugins/:name": {
 		group: "Plugins", id: "putPlugin", summary: "Upload a version of a plugin",
 		text: "The server checks the module, rewrites it and asks it for its description. Uploading the same bytes again changes nothing. A refusal lists every problem.",
@@ -163,6 +168,16 @@ var serverOperations = map[string]operation{
 	"GET /cluster": {
 		group: "Server", id: "listNodes", summary: "List the nodes of the cluster", text: "With the server's own key.",
 		answers: []answer{ok("Nodes", "The nodes; none if the server has its store to itself.")},
+	},
+	"POST /cluster/:name/drain": {
+		group: "Server", id: "drainNode", summary: "Move the sessions away from a node of the cluster",
+		text: "With the server's own key. The node gives the sessions up to another one, goes on answering requests, and takes them again only if no other node can. " +
+			"`GET /cluster` shows when another node has them.",
+		fails: []int{409}, answers: []answer{gone("The node is drained.")},
+	},
+	"DELETE /cluster/:name/drain": {
+		group: "Server", id: "undrainNode", summary: "Let a drained node take the sessions again", text: "With the server's own key.",
+		answers: []answer{gone("The node is no longer drained.")},
 	},
 	"GET /metrics": {
 		group: "Server", id: "metrics", summary: "Figures for Prometheus",

@@ -306,6 +306,7 @@ func pathParams(path string) []parameter {
 
 // pathTexts says what the parameter of a path names, by the path's first segment.
 var pathTexts = map[string]string{
+	"cluster":   "The node's name.",
 	"plugins":   "The plugin's name.",
 	"workflows": "The workflow's name.",
 	"handlers":  "The handler's id, for its latest run, or a run's id.",

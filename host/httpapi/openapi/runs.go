@@ -80,6 +80,7 @@ func ended(record string) answer {
 var workflowOperations = map[string]operation{
 	"GET /workflows": {
 		group: "Workflows", id: "listWorkflows", summary: "List the workflows",
+		query:   []parameter{{name: "details", schema: aFlagOff, text: "Say also what a list shows of each: plugins, version, running runs."}},
 		answers: []answer{ok("Workflows", "Their names.")},
 	},
 	"GET /workflows/:name": {
@@ -182,6 +183,11 @@ var runOperations = map[string]operation{
 		group: "Runs", id: "listRuns", summary: "List all runs, newest first", query: rowFilters,
 		text:    "Also runs that are not the latest of their handlers. Errors and results are cut.",
 		answers: []answer{ok("Rows", "A part of them.")},
+	},
+	"GET /runs/counts": {
+		group: "Runs", id: "countRuns", summary: "Count all runs by workflow and phase",
+		text:    "The counts are kept, so they take no longer if there are more runs. A handler with the id counts is found by GET /handlers/counts.",
+		answers: []answer{ok("PhaseCounts", "The counts.")},
 	},
 	"GET /runs/:id": {
 		group: "Runs", id: "getRun", summary: "A run, and the runs that are connected with it",

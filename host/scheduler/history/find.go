@@ -61,7 +61,7 @@ func (r *Reader) At(ctx context.Context, key host.SessionKey, runID string, at u
 	refusal := host.Errorf(host.CodeConflict, why, at)
 	refusal.Nearest = &near
 	if near.Before != 0 {
-		refusal.Message += fmt.Sprintf("; the nearest entry before where a fork can begin is %d", near.Before)
+		refusal.Message += fmt.Sprintf(": the nearest entry before where a fork can begin is %d", near.Before)
 	}
 	if near.After != 0 {
 		refusal.Message += fmt.Sprintf("; the nearest one after it is %d", near.After)

@@ -29,6 +29,7 @@ type Store interface {
 	Run(ctx context.Context, tenant, runID string) (host.Run, error)
 	Runs(ctx context.Context, q host.RunQuery) (runs []host.Run, more bool, err error)
 	Rows(ctx context.Context, q host.RowQuery) (rows []host.RunRow, more bool, err error)
+	RunCounts(ctx context.Context, tenant string) ([]host.RunCount, error)
 	Session(ctx context.Context, key host.SessionKey) (host.SessionInfo, error)
 	Sessions(ctx context.Context, q host.SessionQuery) (list []host.SessionInfo, more bool, err error)
 }
@@ -117,6 +118,15 @@ func (r *Reader) Rows(ctx context.Context, q host.RowQuery) ([]host.RunRow, bool
 		return nil, false, host.Unavailable(err)
 	}
 	return rows, more, nil
+}
+
+// RunCounts counts all runs of a tenant; see [host.Runs].
+func (r *Reader) RunCounts(ctx context.Context, tenant string) ([]host.RunCount, error) {
+	counts, err := r.cfg.Store.RunCounts(ctx, tenant)
+	if err != nil {
+		return nil, host.Unavailable(err)
+	}
+	return counts, nil
 }
 
 // Session gives what is known of a session; see [host.Sessions].

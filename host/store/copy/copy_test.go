@@ -326,8 +326,8 @@ func TestBackupIsASnapshot(t *testing.T) {
 
 // Each table of a store is copied, or is known not to be.
 func TestEachTableIsCopied(t *testing.T) {
-	wantTables(t, openFilesTables(t), "store", "unread", "run_words", "run_words_config", "run_words_content", "run_words_data", "run_words_idx", "run_words_docsize")
+	wantTables(t, openFilesTables(t), "store", "unread", "run_counts", "run_words", "run_words_config", "run_words_content", "run_words_data", "run_words_idx", "run_words_docsize")
 	url := pgtest.Shared(t).Database(t, "")
 	must(t, openDatabase(t, url).Close())
-	wantTables(t, databaseTables(t, url), "store", "nodes", "pulse", "partitions", "unread", "run_words")
+	wantTables(t, databaseTables(t, url), "store", "nodes", "pulse", "partitions", "unread", "run_counts", "run_words")
 }

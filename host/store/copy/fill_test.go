@@ -226,9 +226,13 @@ func dump(t *testing.T, file string) map[string]string {
 		} else if strings.Count(columns, ",") < 2 {
 			order = "1, 2"[:1+3*strings.Count(columns, ",")]
 		}
+		rows := table
+		if table == "run_counts" {
+			rows = "(SELECT * FROM run_counts WHERE runs > 0)" // a copy has never had the others
+		}
 		h := sha256.New()
 		n := 0
-		eachRow(t, db, "SELECT "+columns+" FROM "+table+" ORDER BY "+order, h, &n)
+		eachRow(t, db, "SELECT "+columns+" FROM "+rows+" ORDER BY "+order, h, &n)
 		sums[table] = fmt.Sprintf("%d rows, %x", n, h.Sum(nil))
 	}
 	return sums
@@ -284,8 +288,8 @@ func wantEqual(t *testing.T, a, b string) {
 func wantEqualFiles(t *testing.T, a, b string) {
 	t.Helper()
 	first, last := dump(t, a), dump(t, b)
-	if len(first) != len(record.Tables) {
-		t.Errorf("%d tables, want %d", len(first), len(record.Tables))
+	if want := len(record.Tables) + 1; len(first) != want { // and the counts of runs, which triggers make
+		t.Errorf("%d tables, want %d", len(first), want)
 	}
 	for table := range first {
 		if first[table] != last[table] {

@@ -66,3 +66,33 @@ func selects(r *host.Run, q *host.RowQuery) bool {
 	}
 	return compareRows(r, q.From.Started, q.From.RunID) < 0
 }
+
+// RunCounts implements [host.Store].
+func (s *Store) RunCounts(ctx context.Context, tenant string) (counts []host.RunCount, err error) {
+	type group struct {
+		workflow string
+		phase    host.Phase
+	}
+	by := map[group]host.RunCount{}
+	err = s.view(ctx, func() error {
+		for key, r := range s.runs {
+			if key.tenant != tenant {
+				continue
+			}
+			n := by[group{r.Workflow, r.Phase()}]
+			n.Workflow, n.Phase = r.Workflow, r.Phase()
+			if n.Runs++; r.ParentRun != "" {
+				n.Children++
+			}
+			by[group{r.Workflow, r.Phase()}] = n
+		}
+		return nil
+	})
+	for _, n := range by {
+		counts = append(counts, n)
+	}
+	slices.SortFunc(counts, func(a, b host.RunCount) int {
+		return cmp.Or(strings.Compare(a.Workflow, b.Workflow), strings.Compare(string(a.Phase), string(b.Phase)))
+	})
+	return counts, err
+}

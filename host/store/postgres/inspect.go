@@ -207,6 +207,7 @@ var loose = []string{
 	`SELECT tenant, session, 'run ' || run || ' is not found by its words; ''weft compact --reindex'' corrects the index' FROM runs r
 		WHERE status <> 'running' AND NOT EXISTS (SELECT FROM run_words w WHERE w.run = r.id)
 			AND NOT EXISTS (SELECT FROM (SELECT unnest(runs) AS id FROM unread) u WHERE u.id = r.id)`,
+	wrongCounts,
 	`SELECT tenant, '', 'what the resource ' || resource || ' keeps is of no definition' FROM kv_spaces s
 		WHERE made <> 0 AND NOT EXISTS (SELECT FROM resources r WHERE r.tenant = s.tenant AND r.name = s.resource AND r.created = s.made)`,
 	`SELECT s.tenant, '', 'the resource ' || s.resource || ' keeps ' || count(k.key) || ' keys of '

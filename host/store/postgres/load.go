@@ -98,7 +98,7 @@ func (l *Loader) State(ctx context.Context) (state []byte, err error) {
 // Clear deletes all rows and stores the state.
 func (l *Loader) Clear(ctx context.Context, state []byte) error {
 	return l.transact(ctx, state, func(tx pgx.Tx) error {
-		statement := "TRUNCATE unread, run_words"
+		statement := "TRUNCATE unread, run_words, run_counts"
 		for _, t := range record.Tables {
 			statement += ", " + t.Name
 		}

@@ -155,10 +155,10 @@ func (m *Members) enter(ctx context.Context, tx pgx.Tx, self cluster.Self) (plac
 	if err != nil {
 		return place, err
 	}
-	err = tx.QueryRow(ctx, `INSERT INTO nodes (name, slot, state, version, schema, url, key, lease, settings)
+	err = tx.QueryRow(ctx, `INSERT INTO nodes (name, slot, state, version, schema, url, key, lease, settings, drained)
 		SELECT $1, (SELECT min(s) FROM generate_series(0, 1023) s WHERE s NOT IN (SELECT slot FROM nodes WHERE state IN ('joining', 'live', 'leaving'))),
-			'live', $2, $3, $4, $5, $6, $7 RETURNING epoch`,
-		text(self.Name), text(self.Version), len(steps), text(self.URL), self.Key, int64(self.Lease), string(settings)).Scan(&place.Epoch)
+			'live', $2, $3, $4, $5, $6, $7, $8 RETURNING epoch`,
+		text(self.Name), text(self.Version), len(steps), text(self.URL), self.Key, int64(self.Lease), string(settings), self.Drained).Scan(&place.Epoch)
 	if err != nil {
 		return place, err
 	}
@@ -292,7 +292,7 @@ func (m *Members) beatConn(ctx context.Context, place cluster.Place) (*pgx.Conn,
 }
 
 // tableQuery reads the table of nodes of the schema $1.
-const tableQuery = `SELECT s.map, coalesce(o.epoch, 0), n.epoch, p.mark, n.name, n.url, n.key, n.state, n.version, n.lease, n.settings, n.beats, p.batch, n.beat,
+const tableQuery = `SELECT s.map, coalesce(o.epoch, 0), n.epoch, p.mark, n.name, n.url, n.key, n.state, n.version, n.lease, n.settings, n.drained, n.beats, p.batch, n.beat,
 			EXISTS (SELECT FROM pg_locks l WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted
 				AND (l.classid::bigint << 32 | l.objid::bigint) = hashtextextended('weft node ' || $1 || ' ' || n.epoch, 0))
 		FROM store s CROSS JOIN (SELECT CASE WHEN count(DISTINCT coalesce(epoch, 0)) = 1 THEN max(epoch) END AS epoch FROM partitions) o
@@ -356,7 +356,7 @@ func readView(rows pgx.Rows) (v cluster.View, err error) {
 		var i cluster.Info
 		var state, settings string
 		if err := rows.Scan(&v.Map, &v.Owner, &i.Epoch, &i.Mark, nameTo{&i.Name}, nameTo{&i.URL}, &i.Key, &state, nameTo{&i.Version}, &i.Lease,
-			&settings, &i.Beats, &i.Batch, &i.Beat, &i.Connected); err != nil {
+			&settings, &i.Drained, &i.Beats, &i.Batch, &i.Beat, &i.Connected); err != nil {
 			return v, err
 		}
 		if json.Unmarshal([]byte(settings), &i.Settings) != nil {
@@ -379,6 +379,9 @@ func (m *Members) Take(ctx context.Context, place cluster.Place) (taken bool, er
 			}
 			if tag.RowsAffected() != partitions {
 				return errOwned
+			}
+			if _, err := tx.Exec(ctx, `UPDATE nodes SET drained = false WHERE epoch = $1 AND drained`, int64(place.Epoch)); err != nil {
+				return err
 			}
 			_, err = tx.Exec(ctx, `UPDATE store SET map = map + 1`)
 			return err
@@ -429,6 +432,28 @@ func (m *Members) Release(ctx context.Context, place cluster.Place) error {
 func (m *Members) Leaving(ctx context.Context, place cluster.Place) error {
 	return m.change(ctx, place, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `UPDATE nodes SET state = 'leaving' WHERE epoch = $1`, int64(place.Epoch))
+		return err
+	})
+}
+
+// Drain implements [cluster.Table].
+func (m *Members) Drain(ctx context.Context, place cluster.Place, name string, drained bool) error {
+	return m.change(ctx, place, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `UPDATE nodes SET drained = $2 WHERE name = $1 AND state = 'live'`, text(name), drained)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return host.Errorf(host.CodeNotFound, "No live node is named %q", name)
+		}
+		if !drained {
+			return nil
+		}
+		var others bool
+		err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM nodes WHERE state = 'live' AND NOT drained)`).Scan(&others)
+		if err == nil && !others {
+			err = host.Errorf(host.CodeFailedPrecondition, "No other live node can take the sessions of %q", name)
+		}
 		return err
 	})
 }

@@ -297,6 +297,49 @@ func TestExclusiveServerBesideNodes(t *testing.T) {
 	a.takes(t)
 }
 
+// A node is drained if another one is left that is not. It is so under a new entry too, until
+// it takes the sessions, or the operator takes it back.
+func TestDrainedNode(t *testing.T) {
+	url := newDatabase(t)
+	a := join(t, url, "a")
+	wantCode := func(err error, want host.Code) {
+		t.Helper()
+		if host.CodeOf(err) != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+	wantDrained := func(want bool) {
+		t.Helper()
+		v := a.beats(t)
+		if i := v.Node(a.place.Epoch); i == nil || i.Drained != want {
+			t.Errorf("entry %+v, want drained %t", i, want)
+		}
+	}
+	ctx := t.Context()
+	wantCode(a.Drain(ctx, a.place, "a", true), host.CodeFailedPrecondition)
+	wantDrained(false)
+	b := join(t, url, "b")
+	wantCode(b.Drain(ctx, b.place, "c", true), host.CodeNotFound)
+	must(t, b.Drain(ctx, b.place, "a", true))
+	wantDrained(true)
+	wantCode(b.Drain(ctx, b.place, "b", true), host.CodeFailedPrecondition)
+	must(t, b.Drain(ctx, b.place, "a", false))
+	wantDrained(false)
+	must(t, a.Leave(ctx, a.place))
+	wantCode(b.Drain(ctx, b.place, "a", true), host.CodeNotFound)
+	if err := a.Drain(ctx, a.place, "b", true); !errors.Is(err, host.ErrFenced) {
+		t.Errorf("a node without an entry drains another: %v", err)
+	}
+	self := selfOf("a")
+	self.Drained = true
+	var err error
+	a.place, err = a.Join(ctx, self)
+	must(t, err)
+	wantDrained(true)
+	a.takes(t)
+	wantDrained(false)
+}
+
 // Entries that have ended do not pile up.
 func TestTableIsSmall(t *testing.T) {
 	url := newDatabase(t)

@@ -132,3 +132,19 @@ func (l *listing) rowStatement(back bool, limit int) string {
 	}
 	return "SELECT " + rowFields + " FROM runs WHERE " + strings.Join(l.where, " AND ") + fmt.Sprint(" ORDER BY ", order, " LIMIT ", limit)
 }
+
+// wrongCounts finds counts that differ from the runs.
+const wrongCounts = `SELECT tenant, '' COLLATE "C", 'runs of the workflow ' || workflow || ' in the phase ' || phase || ' are counted as ' || sum(kept) || ' with ' || sum(kept_children)
+			|| ' children, and there are ' || sum(there) || ' with ' || sum(there_children)
+		FROM (SELECT tenant, workflow, phase, runs AS kept, children AS kept_children, 0 AS there, 0 AS there_children FROM run_counts
+			UNION ALL SELECT tenant, workflow, phase, 0, 0, count(*), count(*) FILTER (WHERE parent <> '') FROM runs GROUP BY tenant, workflow, phase) AS c
+		GROUP BY tenant, workflow, phase HAVING sum(kept) <> sum(there) OR sum(kept_children) <> sum(there_children)`
+
+// RunCounts implements [host.Store].
+func (s *Store) RunCounts(ctx context.Context, tenant string) ([]host.RunCount, error) {
+	return list(ctx, s, "counts of runs", `SELECT workflow, phase, runs, children FROM run_counts
+		WHERE tenant = $1 AND runs > 0 ORDER BY workflow, phase`, []any{text(tenant)},
+		fields(func(n *host.RunCount) []any {
+			return []any{nameTo{&n.Workflow}, (*string)(&n.Phase), &n.Runs, &n.Children}
+		}))
+}

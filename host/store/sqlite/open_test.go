@@ -307,6 +307,6 @@ const schemaTwo = undoRows + "ALTER TABLE store DROP COLUMN id; ALTER TABLE stor
 	"ALTER TABLE runs DROP COLUMN version; DROP INDEX journal_snapshot; ALTER TABLE journal DROP COLUMN snapshot; ALTER TABLE sessions DROP COLUMN snapshot; DROP INDEX runs_ended; DROP TABLE repeats; DROP TABLE composition_modules; DROP TABLE compositions; UPDATE store SET schema = 2"
 
 // undoRows removes what the schema of the rows added.
-const undoRows = "DROP INDEX runs_all; DROP INDEX runs_phase; DROP INDEX runs_parent; DROP INDEX runs_forked; ALTER TABLE runs DROP COLUMN phase; " +
+const undoRows = "DROP TRIGGER runs_counted; DROP TRIGGER runs_recounted; DROP TRIGGER runs_uncounted; DROP TABLE run_counts; DROP INDEX runs_all; DROP INDEX runs_phase; DROP INDEX runs_parent; DROP INDEX runs_forked; ALTER TABLE runs DROP COLUMN phase; " +
 	"ALTER TABLE runs DROP COLUMN parent; ALTER TABLE runs DROP COLUMN parent_step; ALTER TABLE runs DROP COLUMN forked_from; " +
 	"ALTER TABLE runs DROP COLUMN forked_at; ALTER TABLE runs DROP COLUMN retried_from; "

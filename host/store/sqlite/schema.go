@@ -11,7 +11,7 @@ import (
 
 // migrations create the schema, step by step. The schema number of a database is the
 // number of steps it has taken. A released step never changes.
-var migrations = []string{schema1, schema2, schema3, schema4, schema5, schema6, schema7, schema8, schema9, schema10, schema11, schema12, schema13, schema14, schema15, schema16, schema17}
+var migrations = []string{schema1, schema2, schema3, schema4, schema5, schema6, schema7, schema8, schema9, schema10, schema11, schema12, schema13, schema14, schema15, schema16, schema17, schema18}
 
 // schema16: the bytes of modules may be compressed ([record.PackModule]). An older release
 // would read such a module as damaged, so the step keeps older releases out.

@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -163,6 +165,98 @@ func testRows(t *testing.T, open func(t *testing.T) host.Store) {
 	f.wantRows(host.RowQuery{Phases: []host.Phase{host.PhaseRunning}}, "delta@40", "alpha@20")
 }
 
+// recount counts the runs of a tenant one by one.
+func recount(ctx context.Context, s host.Store, tenant string) (counts []host.RunCount, err error) {
+	q := host.RowQuery{Tenant: tenant, Children: true, Limit: host.MaxListed}
+	for more := true; more; {
+		var rows []host.RunRow
+		if rows, more, err = s.Rows(ctx, q); err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			r := &rows[i]
+			q.From = &host.RowPlace{Started: r.Started, RunID: r.RunID}
+			at := slices.IndexFunc(counts, func(n host.RunCount) bool { return n.Workflow == r.Workflow && n.Phase == r.Phase })
+			if at < 0 {
+				at = len(counts)
+				counts = append(counts, host.RunCount{Workflow: r.Workflow, Phase: r.Phase})
+			}
+			if counts[at].Runs++; r.ParentRun != "" {
+				counts[at].Children++
+			}
+		}
+	}
+	slices.SortFunc(counts, func(a, b host.RunCount) int {
+		return cmp.Or(strings.Compare(a.Workflow, b.Workflow), strings.Compare(string(a.Phase), string(b.Phase)))
+	})
+	return counts, nil
+}
+
+// testRunCounts: counts follow every start, change and deletion of runs.
+func testRunCounts(t *testing.T, open func(t *testing.T) host.Store) {
+	f := claimed(t, open)
+	want := func(what string, want ...host.RunCount) {
+		t.Helper()
+		got, err := f.RunCounts(f.ctx, tenant)
+		ok(t, "RunCounts", err)
+		if again, err := recount(f.ctx, f.Store, tenant); err != nil || !slices.Equal(got, again) {
+			t.Errorf("%s: RunCounts = %+v, a recount is %+v, %v", what, got, again, err)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: RunCounts = %+v, want %+v", what, got, want)
+		}
+	}
+	want("no runs")
+	for i := range 3 {
+		r := running(fmt.Sprintf("h%d", i), "", int64(10+i))
+		if i == 2 {
+			r.ParentRun = "h0@10"
+		}
+		f.start(r)
+	}
+	theirs := running("theirs", "", 10)
+	theirs.Tenant = "them"
+	f.start(theirs)
+	want("three", host.RunCount{Workflow: "flow", Phase: host.PhaseRunning, Runs: 3, Children: 1})
+
+	change := func(id, session string, change func(r *host.Run)) {
+		t.Helper()
+		r, err := f.Run(f.ctx, tenant, id)
+		ok(t, "Run", err)
+		change(&r)
+		p := f.part(session, 1)
+		p.Runs = []host.Run{r}
+		f.append(p)
+	}
+	change("h2@12", "h2", func(r *host.Run) { r.Steps++ })
+	change("h2@12", "h2", func(r *host.Run) { r.Paused = true })
+	change("h1@11", "h1", func(r *host.Run) { r.Status, r.Completed = host.StatusFailed, 20 })
+	want("changed", host.RunCount{Workflow: "flow", Phase: "failed", Runs: 1}, host.RunCount{Workflow: "flow", Phase: host.PhasePaused, Runs: 1, Children: 1},
+		host.RunCount{Workflow: "flow", Phase: host.PhaseRunning, Runs: 1})
+
+	f.start(running("h1", "", 30)) // another run of the handler
+	refused := f.part("h0", 1)
+	refused.Runs, refused.Started = []host.Run{running("h0", "", 10)}, []string{"h0@10"}
+	if f.try(refused) == nil {
+		t.Error("a run began twice")
+	}
+	want("another", host.RunCount{Workflow: "flow", Phase: "failed", Runs: 1}, host.RunCount{Workflow: "flow", Phase: host.PhasePaused, Runs: 1, Children: 1},
+		host.RunCount{Workflow: "flow", Phase: host.PhaseRunning, Runs: 2})
+	drop := f.part("h1", 1)
+	drop.Drop = []string{"h1@11"}
+	f.append(drop)
+	purge := f.part("h2", 1)
+	purge.Purge = []string{"h2"}
+	f.append(purge)
+	want("deleted", host.RunCount{Workflow: "flow", Phase: host.PhaseRunning, Runs: 2})
+	for more := true; more; {
+		var err error
+		more, err = f.ClearTenant(f.ctx, tenant, 1)
+		ok(t, "ClearTenant", err)
+	}
+	want("cleared")
+}
+
 func encoded(t *testing.T, v any) abi.Raw {
 	t.Helper()
 	data, err := abi.Marshal(v)
@@ -196,6 +290,10 @@ func (p *pair) rows() {
 	if sometimes.Draw(p.rt, "further") {
 		q.From = &host.RowPlace{Started: drawInstant.Draw(p.rt, "from"), RunID: "run003"}
 		q.Back = rapid.Bool().Draw(p.rt, "back")
+	}
+	counts := ask(p, "RunCounts", func(s host.Store) ([]host.RunCount, error) { return s.RunCounts(p.ctx, q.Tenant) })
+	if again, err := recount(p.ctx, p.one, q.Tenant); err != nil || !slices.Equal(counts, again) {
+		p.rt.Fatalf("RunCounts is\n  %+v, a recount\n  %+v, %v", counts, again, err)
 	}
 	ask(p, fmt.Sprintf("Rows(%+v)", q), func(s host.Store) (paged[host.RunRow], error) { return pagedOf(s.Rows(p.ctx, q)) })
 }

@@ -42,6 +42,7 @@ func Run(t *testing.T, open func(t *testing.T) host.Store) {
 		{"ListWhileStarting", testListWhileStarting},
 		{"ListsEnd", testListsEnd},
 		{"Rows", testRows},
+		{"RunCounts", testRunCounts},
 		{"Search", testSearch},
 		{"SearchFilters", testSearchFilters},
 		{"SearchOfChanges", testSearchOfChanges},

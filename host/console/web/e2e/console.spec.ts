@@ -131,6 +131,71 @@ test('a long journal is read in pages, each once, and a link opens one of its en
   await expect(page.locator('ins')).toContainText('x'.repeat(3000))
 })
 
+test('a run is forked with another state and another answer, and both runs are compared', async ({ page, axe, request }) => {
+  const id = `forked-${scheme()}`
+  expect((await request.post('/workflows/approval/run-nowait', { data: { handler_id: id, start_event: { item: 'laptop' } } })).ok()).toBe(true)
+  for (const role of ['manager', 'finance']) {
+    await expect.poll(async () => JSON.stringify((await (await request.get(`/handlers/${id}`)).json()).waiting_for ?? '')).toContain(role)
+    expect((await request.post(`/events/${id}`, { data: { event: { type: 'HumanResponseEvent', value: { role, approved: true } } } })).ok()).toBe(true)
+  }
+  await expect.poll(async () => (await (await request.get(`/handlers/${id}`)).json()).status).toBe('completed')
+  const { entries } = (await (await request.get(`/runs/${id}/journal`)).json()) as { entries: { seq: number; kind: string; forkable: boolean; wait?: object }[] }
+
+  // The last entry ended the run: the fork begins at the nearest one before it.
+  const last = entries[entries.length - 1]!, resting = entries.filter((e) => e.forkable).pop()!
+  await page.goto(`/console/runs/${id}?at=${last.seq}`)
+  await expect(page.locator('[data-at]')).toHaveAttribute('data-at', String(last.seq))
+  await page.keyboard.press('e')
+  const dialog = page.getByRole('dialog')
+  await expect(dialog.getByRole('heading', { name: `Edit and fork after entry ${resting.seq}` })).toBeVisible()
+  await expect(dialog).toContainText(`No fork can begin just after entry ${last.seq}`)
+  await page.keyboard.press('Escape')
+
+  const wait = entries.find((e) => e.wait)!
+  await page.goto(`/console/runs/${id}?at=${wait.seq}`)
+  await expect(page.locator('[data-at]')).toHaveAttribute('data-at', String(wait.seq))
+  await page.keyboard.press('e')
+  const state = dialog.getByLabel(`State after entry ${wait.seq}`)
+  const before = await (await request.get(`/runs/${id}/state?at=${wait.seq}`)).json()
+  await expect.poll(async () => JSON.parse((await state.inputValue()) || 'null')).toEqual(before)
+  await expect(dialog.getByRole('combobox', { name: 'Answer' })).toHaveValue('HumanResponseEvent')
+  await expect(dialog.getByLabel(/^role/)).toHaveValue('manager')
+  // A state that is not JSON is refused here, and nothing is begun before the check.
+  await state.fill('{')
+  await dialog.getByRole('button', { name: 'Check the fork' }).click()
+  await expect(dialog.getByRole('alert')).toContainText('not JSON')
+  await expect(dialog.getByRole('button', { name: 'Fork now' })).toHaveCount(0)
+  await state.fill(JSON.stringify({ ...before, note: 'edited by hand' }))
+  await dialog.getByRole('button', { name: 'Check the fork' }).click()
+  await expect(dialog.locator('ins')).toContainText('edited by hand')
+  await expect(dialog.getByRole('status')).toContainText('Nothing outside of the session begins again')
+  await expect(dialog.getByRole('button', { name: 'Fork now' })).toBeFocused()
+  await shot(page, 'fork', scheme())
+  await axe()
+  await page.keyboard.press('Enter')
+  await expect(page).toHaveURL(/\/console\/compare\?a=/)
+  await expect(page.getByRole('heading', { name: 'Compare two runs' })).toBeVisible()
+  const fork = new URL(page.url()).searchParams.get('b')!
+  const made = (await (await request.get(`/runs/${fork}/journal`)).json()).entries as { seq: number; kind: string }[]
+  expect([made[0]!.seq, made[0]!.kind]).toEqual([1, 'fork'])
+  expect(await (await request.get(`/runs/${fork}/state?at=1`)).json()).toMatchObject({ note: 'edited by hand' })
+  await expect(page.locator('[data-same-until]')).toContainText(`until ${wait.seq}`)
+  await expect(page.locator('[data-path=note] ins')).toContainText('edited by hand')
+  await expect(page.locator('[data-result-same]')).toHaveText('≠')
+  await expect(page.locator('tr[data-differs]').first()).toBeVisible()
+  await shot(page, 'compare', scheme())
+  await axe()
+  // The run that was forked is as it was, and a run compared with itself is the same.
+  expect(((await (await request.get(`/runs/${id}/journal`)).json()).entries as object[]).length).toBe(entries.length)
+  await page.getByLabel('Run a').fill(id)
+  await page.getByLabel('Run b').fill(id)
+  await page.getByRole('button', { name: 'Compare' }).click()
+  await expect(page.getByText('No entry differs.')).toBeVisible()
+  await expect(page.locator('[data-result-same]')).toHaveText('=')
+  await page.getByLabel('only differences').uncheck()
+  await expect(page.locator('tr[data-differs]')).toHaveCount(entries.length)
+})
+
 test('a plugin is uploaded, and a broken one is refused with its problems', async ({ page, axe, allowed }) => {
   allowed.push(/status of 422/, /status of 400/, /status of 409/) // the refusal is in the browser's log
   await page.goto('/console/plugins')
@@ -248,6 +313,39 @@ test('the list of runs is live, filtered, and walked by j and k', async ({ page,
   await axe()
 })
 
+test('runs are found by phase, by the beginning of an id, and page by page', async ({ page, axe, request }) => {
+  const id = `found-${scheme()}`
+  for (let i = 0; i < 7; i++) {
+    const begun = await request.post('/workflows/approval/run-nowait', { data: { handler_id: `${id}-${i}`, start_event: { item: 'a' } } })
+    expect(begun.ok()).toBe(true)
+  }
+  await page.goto(`/console/?id=${id}&phase=waiting`)
+  await expect(page.locator('tbody tr')).toHaveCount(7)
+  await axe()
+  // Small pages, so that few runs fill them.
+  await page.route(/\/runs\?/, (route) => route.continue({ url: route.request().url().replace('limit=100', 'limit=2') }))
+  await page.goto(`/console/?phase=waiting`)
+  await page.getByLabel('Beginning of a run id or a handler id').fill(id)
+  await page.keyboard.press('Enter')
+  await expect(page).toHaveURL(new RegExp(`id=${id}`))
+  const shown = (names: number[]) => expect(page.locator('tbody a[data-row]')).toHaveText(names.map((i) => `${id}-${i}`))
+  await shown([6, 5])
+  await page.getByRole('button', { name: 'Show older runs' }).click()
+  await shown([6, 5, 4, 3])
+  await page.getByRole('button', { name: 'Show older runs' }).click()
+  await page.getByRole('button', { name: 'Show older runs' }).click()
+  await shown([4, 3, 2, 1, 0]) // three pages are kept
+  await expect(page.getByRole('button', { name: 'Show older runs' })).toHaveCount(0)
+  await page.getByRole('button', { name: 'Show newer runs' }).click()
+  await shown([6, 5, 4, 3, 2, 1])
+  await axe()
+  await page.locator('main').focus()
+  await page.keyboard.press('.')
+  await shown([6, 5])
+  for (let i = 0; i < 7; i++) expect((await request.post(`/handlers/${id}-${i}/cancel`)).ok()).toBe(true)
+  await expect(page.getByText('No run matches these filters.')).toBeVisible()
+})
+
 test('the keys are shown in a dialog that gives the focus back', async ({ page, axe }) => {
   await page.goto('/console/')
   await page.getByRole('button', { name: 'Keys' }).focus()
@@ -269,7 +367,7 @@ test('what runs write is shown as text', async ({ page, request }) => {
   expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true)
 })
 
-for (const path of ['', 'questions', 'start/approval', 'runs/nothing']) {
+for (const path of ['', 'compare', 'questions', 'start/approval', 'runs/nothing']) {
   test(`at 320 pixels /${path} does not scroll sideways`, async ({ page, allowed, axe }) => {
     allowed.push(/404/)
     await page.setViewportSize({ width: 320, height: 640 })

@@ -1,4 +1,5 @@
 // The public API, as the console uses it.
+import type { Phase } from './format'
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 export type Status = 'running' | 'completed' | 'failed' | 'cancelled'
@@ -9,14 +10,24 @@ export type Run = {
   started_at: string; updated_at: string; completed_at: string | null; session_id: string; version?: string; error_code?: string
   paused: boolean; blocked?: { code: string; message?: string }; waiting_for?: Waiting[]; steps: number; error_step?: string; error_remedy?: string
 }
+// A run in a list.
+export type Row = {
+  run_id: string; handler_id: string; workflow_name: string; session_id: string; status: Status; phase: Phase; waiting_for?: Waiting[]; blocked?: { code: string; message?: string }
+  error_code?: string; error: string | null; result: string | null; started_at: string; completed_at: string | null; steps: number; fuel: number
+  parent?: { run_id: string; step?: string }; forked_from?: { run_id: string; at: number }; retried_from?: string
+}
+export type RowPage = { runs: Row[]; next_cursor: string | null; prev_cursor: string | null }
+export type RowFilter = { phase?: string; workflow_name?: string; q?: string; id?: string; error_code?: string; children?: boolean; started_after?: string; cursor?: string; limit?: number }
 export type Schema = {
   type?: string; title?: string; description?: string; required?: string[]; properties?: Record<string, Schema>; enum?: Json[]; const?: Json
   default?: Json; items?: Schema; minimum?: number; maximum?: number; pattern?: string
 }
 
 export type Entry = {
-  seq: number; time?: string; kind: string; forkable: boolean; step?: string; invocation?: number; attempt?: number; fuel?: number; status?: Status
+  seq: number; time?: string; kind: string; forkable: boolean; step?: string; invocation?: number; attempt?: number; call?: number;
+  child?: { workflow_name?: string }; called?: unknown; fuel?: number; status?: Status
   events?: { type?: string; value?: Json }[]; edits?: { path: string; old?: Json; new?: Json }[]; error?: { code?: string; message?: string }; logs?: { level: number; message: string }[]
+  began?: { step?: string; invocation?: number; attempt?: number }[]; retry_at?: string; wait?: { answered?: boolean; waiter_id?: string; type?: string; requirements?: Record<string, Json> }
 }
 
 // exact reads and writes JSON without rounding numbers, in browsers that can.
@@ -33,6 +44,18 @@ const isCut = (v: unknown): v is Cut => typeof v === 'object' && v !== null && (
 export const brief = (v: unknown): string => (isCut(v) ? `${v.head}… (${v.bytes} bytes)` : exact.text(v))
 export const shortened = (e: Entry): boolean => [...(e.events ?? []).map((x) => x.value), ...(e.edits ?? []).flatMap((x) => [x.old, x.new])].some(isCut)
 
+export type DiagramNode = {
+  id: string; kind: 'step' | 'event' | 'outside' | 'ending' | 'workflow' | 'resource'; label: string; description?: string; plugin?: string; step?: string
+  declared?: Record<string, Json>; config?: Record<string, Json>; parent?: string; form?: string; event_kind?: string; resource?: string; optional?: boolean
+}
+export type DiagramEdge = { source: string; target: string; kind: string; label?: string }
+export type Diagram = { workflow: string; sha256: string; description: string; flow: boolean; nodes: DiagramNode[]; edges: DiagramEdge[] }
+
+export type WorkflowSummary = { name: string; description: string; plugins: string[]; version: number; sha256: string; composed: boolean; flow: boolean; runs: number }
+
+// Work outside of the session that a fork begins again.
+export type Anew = { kind: string; step?: string; workflow_name?: string; resource?: string; handler_id?: string }
+
 export type Fault = { code?: string; message: string }
 export type Plugin = { name: string; workflow: string; version: number; sha256: string; size: number; created_at: string; runs: number }
 export type Uploaded = Plugin & { manifest: { steps?: { name: string; accepts?: string[]; emits?: string[] }[] }; imports: string[]; changes?: Change[]; unchanged?: boolean }
@@ -40,7 +63,7 @@ export type Change = { part: string; name?: string; change: 'added' | 'removed' 
 
 // Problem is an answer of the API that is an error, or a server that does not answer (status 0).
 export class Problem extends Error {
-  constructor(readonly status: number, message: string, readonly request: string | null = null, readonly problems: Fault[] = []) { super(message) }
+  constructor(readonly status: number, message: string, readonly request: string | null = null, readonly problems: Fault[] = [], readonly nearest?: { before?: number; after?: number }) { super(message) }
 }
 
 // signedOut is called when the server wants a key.
@@ -64,13 +87,15 @@ async function problem(res: Response): Promise<Problem> {
   if (res.status === 401 && !res.url.endsWith('/console/session')) signedOut()
   const text = await res.text()
   let problems: Fault[] = []
+  let nearest: Problem['nearest']
   let detail = text.slice(0, 1000) || res.statusText
   try {
-    const parsed = JSON.parse(text) as { detail?: unknown; problems?: Fault[] }
+    const parsed = JSON.parse(text) as { detail?: unknown; problems?: Fault[]; nearest?: { before?: number; after?: number } }
     problems = parsed.problems ?? []
+    nearest = parsed.nearest
     if (typeof parsed.detail === 'string') detail = parsed.detail
   } catch { /* the text is shown as it is */ }
-  return new Problem(res.status, detail, res.headers.get('X-Request-Id'), problems)
+  return new Problem(res.status, detail, res.headers.get('X-Request-Id'), problems, nearest)
 }
 
 async function json<T>(method: string, path: string, body?: string, signal?: AbortSignal, headers?: Record<string, string>): Promise<T> {
@@ -88,6 +113,8 @@ export const api = {
   signIn: (key: string) => json<void>('POST', '/console/session', JSON.stringify({ key })),
   signOut: () => json<void>('DELETE', '/console/session'),
   workflows: (signal?: AbortSignal) => json<{ workflows: string[] }>('GET', '/workflows', undefined, signal).then((r) => r.workflows),
+  workflowSummaries: (signal?: AbortSignal) => json<{ details: WorkflowSummary[] }>('GET', '/workflows?details=true', undefined, signal).then((r) => r.details),
+  diagram: (name: string, version: string, signal?: AbortSignal) => json<Diagram>('GET', `/workflows/${id(name)}/graph${version ? `?version=${version}` : ''}`, undefined, signal),
   startSchema: (name: string) => json<{ start: Schema }>('GET', `/workflows/${id(name)}/schema`).then((r) => r.start),
   eventSchemas: (name: string) => json<{ events: Schema[] }>('GET', `/workflows/${id(name)}/events`).then((r) => r.events),
   // The body is a text, so that integers beyond 2^53 stay exact. The key makes a repeat harmless.
@@ -97,6 +124,12 @@ export const api = {
     for (const [k, v] of Object.entries(f)) if (v !== undefined && v !== '') q.set(k, String(v))
     return json<{ handlers: Run[]; next_cursor: string | null }>('GET', `/handlers?${q}`, undefined, signal)
   },
+  rows: (f: RowFilter, signal?: AbortSignal) => {
+    const q = new URLSearchParams()
+    for (const [k, v] of Object.entries(f)) if (v !== undefined && v !== '') q.set(k, String(v))
+    return json<RowPage>('GET', `/runs?${q}`, undefined, signal)
+  },
+  counts: (signal?: AbortSignal) => json<{ counts: { workflow_name: string; phase: Phase; runs: number; children: number }[] }>('GET', '/runs/counts', undefined, signal).then((r) => r.counts),
   // A failed run is answered with 500, as LlamaIndex's server does; the body is the record all the same.
   async run(handler: string, signal?: AbortSignal): Promise<Run> {
     const res = await send('GET', `/handlers/${id(handler)}`, signal ? { signal } : {})
@@ -133,6 +166,8 @@ export const api = {
     if (!res.ok) throw await problem(res)
     return res.text()
   },
+  // The body is JSON, with the numbers as they were typed.
+  fork: (run: string, body: string) => json<Run & { anew: Anew[] }>('POST', `/runs/${id(run)}/fork`, body),
   // The state of the run's session just after an entry of its journal.
   async stateAt(run: string, at: number, signal: AbortSignal): Promise<string> {
     const res = await send('GET', `/runs/${id(run)}/state?at=${at}`, { signal })

@@ -1,4 +1,4 @@
-import type { Run, Waiting } from './api'
+import type { Row, Run, Waiting } from './api'
 
 // Characters that change how text is shown are shown by their numbers.
 // eslint-disable-next-line no-control-regex
@@ -6,7 +6,7 @@ const odd = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\
 export const plain = (s: string): string => s.replace(odd, (c) => `<U+${c.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}>`)
 export const cut = (s: string, most = 200): string => plain(s.length > most ? s.slice(0, most) + '…' : s)
 
-export type Phase = 'running' | 'waiting' | 'paused' | 'blocked' | 'completed' | 'failed' | 'cancelled'
+export type Phase = 'queued' | 'running' | 'waiting' | 'sleeping' | 'paused' | 'blocked' | 'completed' | 'failed' | 'cancelled'
 export function phase(r: Run): Phase {
   if (r.status !== 'running') return r.status
   if (r.blocked) return 'blocked'
@@ -21,7 +21,7 @@ export function took(ms: number): string {
   if (ms < 86_400_000) return `${Math.floor(ms / 3_600_000)} h ${Math.floor((ms % 3_600_000) / 60_000)} min`
   return `${Math.floor(ms / 86_400_000)} d ${Math.floor((ms % 86_400_000) / 3_600_000)} h`
 }
-export const duration = (r: Run, now: number): string => took((r.completed_at ? Date.parse(r.completed_at) : now) - Date.parse(r.started_at))
+export const duration = (r: Pick<Run, 'started_at' | 'completed_at'>, now: number): string => took((r.completed_at ? Date.parse(r.completed_at) : now) - Date.parse(r.started_at))
 
 export function when(iso: string, now: number): string {
   const d = new Date(iso)
@@ -47,13 +47,28 @@ export function summary(r: Run): string {
   if (r.waiting_for?.length) return 'waits for ' + r.waiting_for.map(waits).join(', ')
   return r.result ? compact(r.result.value) : ''
 }
+// rowSummary is what a row says last: what the run waits for, its error, or its result.
+export function rowSummary(r: Row): string {
+  if (r.blocked) return `${r.blocked.code}: ${r.blocked.message ?? ''}`
+  if (r.error) return `${r.error_code ? r.error_code + ': ' : ''}${r.error}`
+  if (r.waiting_for?.length) return 'waits for ' + r.waiting_for.map(waits).join(', ')
+  return r.result === '{}' ? '' : r.result ?? ''
+}
+// units shows a count of fuel in thousands, millions and so on.
+export function units(n: number): string {
+  if (n < 1000) return String(n)
+  const at = Math.min(4, Math.floor((String(Math.floor(n)).length - 1) / 3))
+  const v = n / 1000 ** at
+  return `${v < 9.95 ? v.toFixed(1) : Math.round(v)} ${['', 'k', 'M', 'G', 'T'][at]}`
+}
 export function compact(value: unknown): string {
   const s = JSON.stringify(value)
   return s === '{}' ? '' : s
 }
 
-// pretty indents a text of JSON without reading its numbers, which may be beyond 2^53.
-export function pretty(text: string): string {
+// pretty indents a text of JSON without reading its numbers, which may be beyond 2^53. Text
+// to be edited stays as it is if safe is false.
+export function pretty(text: string, safe = true): string {
   let out = '', depth = 0
   const line = () => '\n' + '  '.repeat(depth)
   for (let i = 0; i < text.length; i++) {
@@ -71,5 +86,5 @@ export function pretty(text: string): string {
     else if (c === ':') out += ': '
     else if (!/\s/.test(c)) out += c
   }
-  return plain(out)
+  return safe ? plain(out) : out
 }
