@@ -1,6 +1,6 @@
-// Package continuation continues runs in another way than they go on by themselves: from an
-// earlier position (fork), from just before they failed (retry), on another server (export
-// and import), and with another version of their workflow (migrate).
+// Package continuation continues runs elsewhere than where they are: from an earlier position
+// (fork), from just before they failed (retry), on another server (export and import), and
+// with another version of their workflow (migrate).
 //
 // It must not depend on how a session is loaded or ticked, or how guests run.
 package continuation
