@@ -18,6 +18,7 @@ import (
 	"github.com/weftrun/weft/host/journal"
 	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/scheduler"
+	"github.com/weftrun/weft/host/scheduler/continuation"
 	"github.com/weftrun/weft/host/store/memory"
 )
 
@@ -179,7 +180,7 @@ func (b *bench) open(t testing.TB) *bench {
 		Answers: func(l scheduler.Live, o engine.AttemptOpen, r []engine.CallRecord) scheduler.Answers {
 			return hostcall.New(l, o, r)
 		},
-		Rehearse: func(o engine.AttemptOpen, r []engine.CallRecord, p *engine.Pending) scheduler.Rehearsal {
+		Rehearse: func(o engine.AttemptOpen, r []engine.CallRecord, p *engine.Pending) continuation.Rehearsal {
 			return hostcall.NewRehearsal(o, r, p)
 		},
 		Classify: classify, Parked: hostcall.ErrParked, Tokens: b.tokens, IdleAfter: 20 * time.Millisecond, Now: b.clock, Limits: b.limits, Resources: b.outside, Quotas: b.quotas,

@@ -8,6 +8,7 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/scheduler/history"
+	"github.com/weftrun/weft/host/scheduler/refusal"
 )
 
 // Cancel ends a running run, or with purge deletes a handler; see host.Runs. If
@@ -19,7 +20,7 @@ func (s *Scheduler) Cancel(ctx context.Context, tenant, id string, purge bool) (
 	}
 	ss, run, err := s.active(ctx, tenant, id)
 	// A run that has ended can only be deleted. Its session may have no entries left.
-	if errors.Is(err, completed) {
+	if errors.Is(err, refusal.ErrCompleted) {
 		if !purge {
 			return false, history.ErrNoHandler
 		}
@@ -46,7 +47,7 @@ func (s *Scheduler) Cancel(ctx context.Context, tenant, id string, purge bool) (
 		pos, end, err := ss.cancel(run, purge)
 		switch {
 		// The session left memory with the purge of another handler. What is stored is there.
-		case purge && errors.Is(err, errDead):
+		case purge && errors.Is(err, refusal.ErrGone):
 			next, err := s.table.acquire(ctx, ss.key, true)
 			if err != nil {
 				return false, err
@@ -94,7 +95,7 @@ func (ss *session) cancel(run host.Run, purge bool) (pos uint64, end chan ended,
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	if ss.dead {
-		return 0, nil, errDead
+		return 0, nil, refusal.ErrGone
 	}
 	target, active := run.RunID, !run.Status.Final()
 	// The record was read without the lock: the handler may have begun another run since.
@@ -140,8 +141,8 @@ func (ss *session) forget(runID string, end chan ended) {
 
 // cancelled turns the error of a cancel tick into the client's.
 func cancelled(err error, purge bool) error {
-	err = refused(err)
-	if errors.Is(err, completed) {
+	err = refusal.ToClient(err)
+	if errors.Is(err, refusal.ErrCompleted) {
 		if purge {
 			return nil // it ended meanwhile
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/scheduler/history"
+	"github.com/weftrun/weft/host/scheduler/refusal"
 )
 
 // A session is deleted in steps of bounded work, each a batch that goes through the
@@ -27,7 +28,7 @@ func (s *Scheduler) DeleteSession(ctx context.Context, tenant, id string) error 
 		err := s.table.eraseLoaded(ctx, key)
 		switch {
 		// Somebody else deletes the session, or a handler with which it left memory.
-		case errors.Is(err, errDead):
+		case errors.Is(err, refusal.ErrGone):
 			continue
 		case errors.Is(err, errTell):
 			if _, err := s.mailer.Settle(ctx, key); err != nil {
@@ -89,7 +90,7 @@ func (ss *session) erase() error {
 	switch n := ss.eng.Active(); {
 	// Its name may be another session's by now.
 	case ss.dead:
-		return errDead
+		return refusal.ErrGone
 	case n > 0:
 		return host.Errorf(host.CodeConflict, "Session '%s' has %d active runs: cancel them first", ss.key.Session, n)
 	// The messages would be deleted with it.

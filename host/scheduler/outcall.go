@@ -10,6 +10,7 @@ import (
 	"github.com/weftrun/weft/host/deaths"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/scheduler/calls"
+	"github.com/weftrun/weft/host/scheduler/refusal"
 )
 
 // The session's part of a call of a resource: its grant, its place in the queue, and its
@@ -38,7 +39,7 @@ func (ss *session) callOut(inv uint64, found bool) {
 	// A refusal is the call's answer. It goes through a queue like all answers, as no tick can
 	// be made here, within another.
 	if err != nil {
-		o.Known = guestError(err)
+		o.Known = refusal.ToGuest(err)
 		grant = host.ResourceGrant{Pool: "refused", InFlight: 1}
 	}
 	if o.Space = grant.Space; o.Space != (host.KVSpace{}) {
@@ -94,7 +95,7 @@ func (ss *session) grant(workflow, version, resource string) (host.ResourceGrant
 func (at *attempt) granted(resource, method string) (host.ResourceMode, error) {
 	grant, err := at.ss.grant(at.view.Workflow, at.view.Version, resource)
 	if err != nil {
-		return "", childError(err)
+		return "", refusal.Lasting(err)
 	}
 	return grant.ModeOf(method), nil
 }
@@ -189,7 +190,7 @@ func (ss calling) AnswerInside(o *calls.Call, answer *host.KVAnswer, write *host
 		with.kv = []host.KVWrite{*write}
 	}
 	_, pos, err := ss.tick(engine.ResourceAnswered{Invocation: o.Key.Invocation, Attempt: o.Attempt, N: o.N, Value: answer.Value, Err: answer.Err}, with)
-	if err != nil && !tooLate(err) {
+	if err != nil && !refusal.TooLate(err) {
 		ss.log(context.Background(), slog.LevelError, "the answer of a resource is refused", "error", err)
 	}
 	return pos, err == nil

@@ -7,6 +7,7 @@ import (
 	"github.com/weftrun/weft/host/scheduler/edits"
 	"github.com/weftrun/weft/host/scheduler/handlers"
 	"github.com/weftrun/weft/host/scheduler/idempotency"
+	"github.com/weftrun/weft/host/scheduler/refusal"
 	"github.com/weftrun/weft/host/state"
 )
 
@@ -73,7 +74,7 @@ func (s *Scheduler) EditState(ctx context.Context, req host.SessionEdit) (host.S
 	c.Settle(done.pos)
 	// The end of the request's context is not a refusal.
 	if err != nil && ctx.Err() == nil {
-		err = refused(err)
+		err = refusal.ToClient(err)
 	}
 	if err != nil {
 		return host.StateValue{}, false, err
@@ -121,7 +122,7 @@ func (d *edited) View(e *edits.Edit) (v edits.View, err error) {
 	defer d.mu.Unlock()
 	v = edits.View{Fresh: d.eng.Seq() == 0, State: d.eng.State()}
 	if d.dead {
-		return v, errDead
+		return v, refusal.ErrGone
 	}
 	if err = e.Takes(v.Fresh); err == nil {
 		v.Keep, err = d.eng.KeptSchemas()
@@ -134,7 +135,7 @@ func (d *edited) Make(e *edits.Edit) (free <-chan struct{}, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.dead {
-		return nil, errDead
+		return nil, refusal.ErrGone
 	}
 	fresh := d.eng.Seq() == 0
 	if err := e.Takes(fresh); err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/refusal"
 )
 
 // Pause lets a run begin no steps; see host.Runs.
@@ -47,7 +48,7 @@ func (s *Scheduler) steer(ctx context.Context, tenant, id string, do func(ss *se
 	rec, _ := ss.eng.Record(run.RunID)
 	ss.mu.Unlock()
 	if err != nil {
-		return host.Run{}, refused(err)
+		return host.Run{}, refusal.ToClient(err)
 	}
 	if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
 		return host.Run{}, host.Unavailable(err)

@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/scheduler/admission"
 	"github.com/weftrun/weft/host/scheduler/idempotency"
+	"github.com/weftrun/weft/host/scheduler/refusal"
 )
 
 // accepting refuses work while the scheduler stops or the store is down.
@@ -55,24 +55,6 @@ func (s *Scheduler) await(ctx context.Context, end chan ended) (host.Run, error)
 	}
 }
 
-// refused turns what a tick was refused with into an error for clients.
-func refused(err error) error {
-	var he *host.Error
-	var ae *abi.Error
-	switch {
-	case errors.As(err, &he):
-		return he
-	case errors.As(err, &ae):
-		return &host.Error{Code: host.Code(ae.Code), Message: ae.Message, Cause: err}
-	case errors.Is(err, engine.ErrStale), errors.Is(err, engine.ErrUnknownRun):
-		return completed
-	default:
-		return &host.Error{Code: host.CodeInternal, Message: "internal error", Cause: err}
-	}
-}
-
-var completed = &host.Error{Code: host.CodeConflict, Message: "Workflow already completed"}
-
 // active finds a handler's running run and pins its session.
 func (s *Scheduler) active(ctx context.Context, tenant, id string) (*session, host.Run, error) {
 	run, err := s.past.Get(ctx, tenant, id)
@@ -80,7 +62,7 @@ func (s *Scheduler) active(ctx context.Context, tenant, id string) (*session, ho
 		return nil, host.Run{}, err
 	}
 	if run.Status.Final() {
-		return nil, run, completed
+		return nil, run, refusal.ErrCompleted
 	}
 	ss, err := s.table.acquire(ctx, host.SessionKey{Tenant: tenant, Session: run.SessionID}, false)
 	return ss, run, err
@@ -140,7 +122,7 @@ func (s *Scheduler) send(ctx context.Context, tenant, id string, ev abi.Event, s
 	// the run has ended by then.
 	ss.mu.Unlock()
 	if !ok || ending {
-		return host.Delivery{}, 0, completed
+		return host.Delivery{}, 0, refusal.ErrCompleted
 	}
 	mod, err := s.cfg.Modules.ByDigest(version)
 	if err != nil {
@@ -156,7 +138,7 @@ func (s *Scheduler) send(ctx context.Context, tenant, id string, ev abi.Event, s
 	defer ss.mu.Unlock()
 	res, pos, err := ss.tick(engine.PostEvent{RunID: run.RunID, Event: ev, Step: step}, extras{repeats: once.Rows(run.RunID)})
 	if err != nil {
-		return host.Delivery{}, 0, refused(err)
+		return host.Delivery{}, 0, refusal.ToClient(err)
 	}
 	ss.tracePost(ctx, run.RunID, ev.Type)
 	return res.Response.Delivery, pos, nil

@@ -9,7 +9,8 @@
 // budgets, timers, goroutines), admission (who may begin), calls (of resources),
 // idempotency (repeated requests), suspects (what ends the process), quarantine, downtime,
 // retention, tickets (for writes), versions (of workflows), handlers (their ids), mail
-// (between sessions), edits (of states by clients), and history (what is stored, read
+// (between sessions), edits (of states by clients), continuation (forks, retries, exports,
+// imports, migrations), refusal (how errors read), and history (what is stored, read
 // without a session). Here are the sessions, their ticks and attempts, and components that
 // join them to those packages:
 //
@@ -66,6 +67,7 @@ import (
 	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/scheduler/admission"
 	"github.com/weftrun/weft/host/scheduler/calls"
+	"github.com/weftrun/weft/host/scheduler/continuation"
 	"github.com/weftrun/weft/host/scheduler/downtime"
 	"github.com/weftrun/weft/host/scheduler/edits"
 	"github.com/weftrun/weft/host/scheduler/fair"
@@ -73,6 +75,7 @@ import (
 	"github.com/weftrun/weft/host/scheduler/history"
 	"github.com/weftrun/weft/host/scheduler/idempotency"
 	"github.com/weftrun/weft/host/scheduler/mail"
+	"github.com/weftrun/weft/host/scheduler/refusal"
 	"github.com/weftrun/weft/host/scheduler/retention"
 	"github.com/weftrun/weft/host/scheduler/versions"
 	"github.com/weftrun/weft/host/state"
@@ -163,7 +166,7 @@ type Config struct {
 	Answers func(live Live, open engine.AttemptOpen, record []engine.CallRecord) Answers
 	// Rehearse plays the record of an attempt to a guest, up to the call that the
 	// attempt waits in (pending; nil: none).
-	Rehearse func(open engine.AttemptOpen, record []engine.CallRecord, pending *engine.Pending) Rehearsal
+	Rehearse func(open engine.AttemptOpen, record []engine.CallRecord, pending *engine.Pending) continuation.Rehearsal
 	// Classify says what an error that unwound a guest means.
 	Classify func(error) Unwound
 	// Parked is the error by which Live unwinds a guest that waits for a
@@ -269,6 +272,8 @@ type Unwound struct {
 // Scheduler owns the sessions in memory. Its methods may be called from any
 // goroutine.
 type Scheduler struct {
+	*continuation.Continuer // forks, retries, exports, imports and migrates runs
+
 	cfg     Config
 	wake    chan struct{} // capacity 1: something for Run to look at
 	workers *fair.Pool
@@ -392,9 +397,10 @@ func newScheduler(ctx context.Context, cfg Config) *Scheduler {
 		Lock: &s.mu, Open: s.taking, Stopped: s.stopped,
 	})
 	s.dues.s, s.suspicion.s, s.life.s = s, s, s
-	s.edits = edits.New(edits.Config{Work: s.bounded, Readable: cfg.readable, Grow: cfg.Quotas.Grow, Limits: cfg.Limits, Gone: errDead})
+	s.edits = edits.New(edits.Config{Work: s.bounded, Readable: cfg.readable, Grow: cfg.Quotas.Grow, Limits: cfg.Limits, Gone: refusal.ErrGone})
+	s.Continuer = s.newContinuer()
 	s.mailer.Init(mail.Config{
-		Acquire: s.table.mailbox, RetryAfter: s.table.retryAfter, Gone: errDead, Signal: s.signal,
+		Acquire: s.table.mailbox, RetryAfter: s.table.retryAfter, Gone: refusal.ErrGone, Signal: s.signal,
 		Readable: cfg.readable,
 		Log: func(level slog.Level, message string, from host.SessionKey, args ...any) {
 			s.log.session(context.Background(), level, message, from, args)

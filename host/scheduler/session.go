@@ -50,9 +50,6 @@ type ended struct {
 	pos uint64
 }
 
-// errDead is what a tick gets that reaches a session which was purged.
-var errDead = &host.Error{Code: host.CodeNotFound, Message: "Handler not found"}
-
 // empty reports whether nothing ever happened in the session.
 func (ss *session) empty() bool {
 	ss.mu.Lock()

@@ -6,8 +6,10 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/continuation"
 	"github.com/weftrun/weft/host/scheduler/handlers"
 	"github.com/weftrun/weft/host/scheduler/idempotency"
+	"github.com/weftrun/weft/host/scheduler/refusal"
 	"github.com/weftrun/weft/host/scheduler/versions"
 )
 
@@ -131,7 +133,7 @@ func (st *start) inSession(ctx context.Context) error {
 		}
 		ss.release()
 		// A session that was purged meanwhile is another one now.
-		if !errors.Is(err, errDead) {
+		if !errors.Is(err, refusal.ErrGone) {
 			return err
 		}
 	}
@@ -147,6 +149,60 @@ func (st *start) session(ctx context.Context) (*session, error) {
 		}
 	}
 	return st.s.table.acquire(ctx, key, true)
+}
+
+// fromSnapshot begins the run by a snapshot: the run in it continues, or a new one starts
+// on its state.
+func (st *start) fromSnapshot(ctx context.Context) error {
+	s, req := st.s, st.req
+	_, err := s.cfg.Store.Handler(ctx, req.Tenant, req.HandlerID)
+	if err == nil {
+		return host.Errorf(host.CodeConflict, "Handler '%s' exists: a snapshot begins a new one", req.HandlerID)
+	} else if !errors.Is(err, host.ErrNotFound) {
+		return host.Unavailable(err)
+	}
+	imp, err := s.Import(ctx, req, host.SessionKey{Tenant: req.Tenant, Session: st.held.Session})
+	if err == nil && imp.RunID == "" {
+		req.Event, err = s.startEvent(ctx, req.Tenant, &st.mod, req.Event)
+	}
+	if err != nil {
+		return err
+	}
+	ss, err := st.session(ctx)
+	if err != nil {
+		return err
+	}
+	err = st.goOn(ss, imp)
+	if err == nil && imp.RunID == "" {
+		err = st.tick(ctx, ss)
+	}
+	if err != nil {
+		st.pos = 0 // what was imported without a run stays, and is a session of its own
+		ss.release()
+	}
+	return err
+}
+
+// goOn begins an empty session by what was imported. The session stays pinned by it.
+func (st *start) goOn(ss *session, imp *continuation.Imported) error {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if ss.eng.Seq() != 0 {
+		return host.Errorf(host.CodeConflict, "Session '%s' has been used: a snapshot needs an empty session", ss.key.Session)
+	}
+	var with extras
+	var end chan ended
+	if imp.RunID != "" {
+		end = ss.endOf(imp.RunID, st.req.Wait)
+		with.repeats = st.claim.Rows(imp.RunID)
+	}
+	run, pos, err := ss.adopt(imp.Begin, imp.RunID, with)
+	if err != nil {
+		delete(ss.ended, imp.RunID)
+		return refusal.ToClient(err)
+	}
+	st.ss, st.run, st.end, st.pos = ss, run, end, pos
+	return nil
 }
 
 // tick ticks the run's start. The session stays pinned by it.
@@ -181,7 +237,7 @@ func (st *start) tick(ctx context.Context, ss *session) error {
 	if err != nil {
 		ss.giveBack(places)
 		delete(ss.ended, t.RunID)
-		return refused(err)
+		return refusal.ToClient(err)
 	}
 	s.log.began(ctx, &run)
 	st.ss, st.run, st.end, st.pos = ss, run, end, pos

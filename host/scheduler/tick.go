@@ -8,6 +8,7 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/scheduler/history"
+	"github.com/weftrun/weft/host/scheduler/refusal"
 )
 
 // extras is what goes along with a tick: into its journal item, or into its entry before
@@ -24,7 +25,7 @@ type extras struct {
 // returns the entry's queue position. The caller holds mu.
 func (ss *session) tick(t engine.Tick, with extras) (engine.Result, uint64, error) {
 	if ss.dead {
-		return engine.Result{}, 0, errDead
+		return engine.Result{}, 0, refusal.ErrGone
 	}
 	now, before := ss.s.cfg.Now(), ss.runs()
 	res, err := ss.eng.Reduce(ss.s.now(), t)

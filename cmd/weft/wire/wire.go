@@ -32,6 +32,7 @@ import (
 	"github.com/weftrun/weft/host/resource"
 	"github.com/weftrun/weft/host/sandbox"
 	"github.com/weftrun/weft/host/scheduler"
+	"github.com/weftrun/weft/host/scheduler/continuation"
 	"github.com/weftrun/weft/host/scheduler/history"
 	"github.com/weftrun/weft/host/scheduler/versions"
 	"github.com/weftrun/weft/host/store/memory"
@@ -225,7 +226,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 		Answers: func(l scheduler.Live, o engine.AttemptOpen, r []engine.CallRecord) scheduler.Answers {
 			return hostcall.New(l, o, r)
 		},
-		Rehearse: func(o engine.AttemptOpen, r []engine.CallRecord, p *engine.Pending) scheduler.Rehearsal {
+		Rehearse: func(o engine.AttemptOpen, r []engine.CallRecord, p *engine.Pending) continuation.Rehearsal {
 			return hostcall.NewRehearsal(o, r, p)
 		},
 		Notes: notes(h.box), Classify: func(err error) scheduler.Unwound { return scheduler.Unwound(hostcall.Classify(err)) }, Parked: hostcall.ErrParked, Observer: observer(cfg.Metrics), Quotas: h.Quotas, Tracer: tracer(cfg.Tracer),
