@@ -111,6 +111,7 @@ type Store struct {
 	unfollow  context.CancelFunc
 	followed  chan struct{} // closed when the index is no longer kept
 
+	appending    atomic.Int32 // appends that wait for mu
 	commits      atomic.Uint64
 	journalBytes atomic.Uint64
 	commitTime   atomic.Int64 // nanoseconds
