@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"context"
 	"maps"
 	"slices"
 
@@ -11,58 +10,6 @@ import (
 	"github.com/weftrun/weft/host/scheduler/handlers"
 	"github.com/weftrun/weft/host/scheduler/history"
 )
-
-// newContinuer makes what forks, retries, exports, imports and migrates runs.
-func (s *Scheduler) newContinuer() *continuation.Continuer {
-	return continuation.New(continuation.Config{
-		Sessions: continued{&s.table}, Past: s.past, Store: s.cfg.Store, Journal: s.cfg.Journal, Modules: s.cfg.Modules,
-		Resources: s.cfg.Resources, Limits: s.cfg.Limits, Edits: s.edits, Reserved: s.reserved, Graph: s.cfg.graph,
-		Accepting: s.accepting, Taking: s.taking, AskStart: s.AskStart, Ready: s.cfg.Quotas.Ready, Event: s.postedEvent,
-		Anew: s.resumeAnew, Rehearse: s.cfg.Rehearse, Play: s.cores.play, Trace: s.traceOf, Now: s.now, Entropy: s.cfg.Entropy,
-		MaxSnapshot: maxSnapshot,
-	})
-}
-
-// continued gives the sessions as package continuation sees them.
-type continued struct{ *table }
-
-// Existing implements continuation.Sessions.
-func (t continued) Existing(ctx context.Context, key host.SessionKey) (continuation.Session, error) {
-	ss, err := t.acquire(ctx, key, false)
-	if err != nil {
-		return nil, err // not ss: an interface that holds a nil pointer is not nil
-	}
-	return continuing{ss}, nil
-}
-
-// New implements continuation.Sessions.
-func (t continued) New(key host.SessionKey) continuation.Session {
-	if ss := t.begin(key); ss != nil {
-		return continuing{ss}
-	}
-	return nil
-}
-
-// continuing is a session as package continuation sees it.
-type continuing struct{ *session }
-
-// Release implements continuation.Session.
-func (ss continuing) Release() { ss.release() }
-
-// Copy implements continuation.Session.
-func (ss continuing) Copy() (snapshot []byte, held []engine.HeldAttempt, pos uint64, err error) {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	snapshot, err = ss.eng.Snapshot()
-	return snapshot, ss.ledger.Held(), ss.lastPos, err
-}
-
-// Adopt implements continuation.Session.
-func (ss continuing) Adopt(t engine.Adopt, runID string) (host.Run, uint64, error) {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	return ss.adopt(t, runID, extras{})
-}
 
 // adopt begins the session by what was another, and gives the record of a run in it.
 // The caller holds mu.
@@ -85,8 +32,33 @@ func (ss *session) adopt(t engine.Adopt, runID string, with extras) (host.Run, u
 	return run, pos, nil
 }
 
+// works reports whether an attempt of a run is open. The caller holds mu.
+func (ss *session) works(runID string) bool {
+	for _, at := range ss.attempts {
+		if at.view.RunID == runID {
+			return true
+		}
+	}
+	return false
+}
+
+// Copy implements continuation.Session.
+func (ss requested) Copy() (snapshot []byte, held []engine.HeldAttempt, pos uint64, err error) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	snapshot, err = ss.eng.Snapshot()
+	return snapshot, ss.ledger.Held(), ss.lastPos, err
+}
+
+// Adopt implements continuation.Session.
+func (ss requested) Adopt(t engine.Adopt, runID string) (host.Run, uint64, error) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return ss.adopt(t, runID, extras{})
+}
+
 // Rerun implements continuation.Session.
-func (ss continuing) Rerun(t engine.Rerun, failed *host.Run) (host.Run, uint64, error) {
+func (ss requested) Rerun(t engine.Rerun, failed *host.Run) (host.Run, uint64, error) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	latest, active, _ := ss.eng.HandlerRun(failed.HandlerID)
@@ -116,7 +88,7 @@ func (ss continuing) Rerun(t engine.Rerun, failed *host.Run) (host.Run, uint64, 
 }
 
 // Resting implements continuation.Session.
-func (ss continuing) Resting(runID, version string) (*continuation.Resting, error) {
+func (ss requested) Resting(runID, version string) (*continuation.Resting, error) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	if ss.dead || ss.versions[runID] == "" {
@@ -132,18 +104,8 @@ func (ss continuing) Resting(runID, version string) (*continuation.Resting, erro
 	return r, err
 }
 
-// works reports whether an attempt of a run is open. The caller holds mu.
-func (ss *session) works(runID string) bool {
-	for _, at := range ss.attempts {
-		if at.view.RunID == runID {
-			return true
-		}
-	}
-	return false
-}
-
 // Move implements continuation.Session.
-func (ss continuing) Move(was *continuation.Resting, version string) (pos uint64, moved bool, err error) {
+func (ss requested) Move(was *continuation.Resting, version string) (pos uint64, moved bool, err error) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	// Whatever has changed since the look at the run, another look tells.
@@ -168,23 +130,4 @@ func (ss continuing) Move(was *continuation.Resting, version string) (pos uint64
 		}
 	}
 	return pos, err == nil, err
-}
-
-// resumeAnew continues a blocked run without the records of the attempts that were cut
-// off: they begin again.
-func (s *Scheduler) resumeAnew(ctx context.Context, tenant, id string) (host.Run, error) {
-	return s.steer(ctx, tenant, id, func(ss *session, runID string) (uint64, error) {
-		_, pos, err := ss.tick(engine.Resume{RunID: runID, Anew: true}, extras{})
-		return pos, err
-	})
-}
-
-// play runs a guest of a rehearsal with a token of its tenant, as any run of a guest.
-func (c *cores) play(ctx context.Context, inv host.Invocation) (host.InvocationResult, error) {
-	tok := c.newToken(inv.Tenant, nil)
-	tok.acquire()
-	inv.Token = tok
-	res, err := c.s.cfg.Sandbox.Invoke(ctx, inv)
-	tok.release(res.Fuel, res.Work)
-	return res, err
 }

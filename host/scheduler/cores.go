@@ -1,8 +1,10 @@
 package scheduler
 
 import (
+	"context"
 	"time"
 
+	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/scheduler/fair"
 )
 
@@ -170,4 +172,14 @@ func (s *Scheduler) Usage(tenant string) fair.Usage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.cores.budgets.Usage(tenant)
+}
+
+// play runs a guest of a rehearsal with a token of its tenant, as any run of a guest.
+func (c *cores) play(ctx context.Context, inv host.Invocation) (host.InvocationResult, error) {
+	tok := c.newToken(inv.Tenant, nil)
+	tok.acquire()
+	inv.Token = tok
+	res, err := c.s.cfg.Sandbox.Invoke(ctx, inv)
+	tok.release(res.Fuel, res.Work)
+	return res, err
 }

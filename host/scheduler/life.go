@@ -2,8 +2,11 @@ package scheduler
 
 import (
 	"context"
+	"fmt"
 	"time"
 
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/scheduler/admission"
 	"github.com/weftrun/weft/host/scheduler/downtime"
 )
 
@@ -75,4 +78,48 @@ func (l *life) work(now time.Time) (work []func(), next time.Time) {
 		work = append(work, l.mark)
 	}
 	return work, time.Time{}
+}
+
+// accepting refuses work while the scheduler stops or the store is down.
+func (s *Scheduler) accepting() error {
+	s.mu.Lock()
+	stopping := s.life.stopping
+	s.mu.Unlock()
+	if stopping {
+		return admission.ErrStopping
+	}
+	if err := s.cfg.Journal.Err(); err != nil {
+		return host.Unavailable(err)
+	}
+	return nil
+}
+
+// taking refuses what would add to the journal while so much of the tenant waits for
+// the disk that its runs stand still, and what accepting refuses.
+func (s *Scheduler) taking(tenant string) error {
+	if err := s.accepting(); err != nil {
+		return err
+	}
+	if s.cfg.Journal.OverHardLimit(tenant) {
+		return &host.Error{Code: host.CodeOverloaded, RetryAfter: time.Second,
+			Message: "the disk cannot keep up with the writes: the request had no effect"}
+	}
+	return nil
+}
+
+// Reading tells whether the store can be read: not if more than a tenth of what was
+// read in the last ten seconds, or in the ten before them, failed.
+func (s *Scheduler) Reading() error {
+	if tries, failed := s.reads.counts(s.now()); failed*10 > tries {
+		return fmt.Errorf("the store does not read: %d of %d reads failed", failed, tries)
+	}
+	return nil
+}
+
+// Health tells whether the server can serve.
+func (s *Scheduler) Health() error {
+	if err := s.cfg.Journal.Err(); err != nil {
+		return fmt.Errorf("the store does not work: %w", err)
+	}
+	return nil
 }

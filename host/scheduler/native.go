@@ -5,14 +5,8 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/weftrun/weft/abi"
-	"github.com/weftrun/weft/host/scheduler/versions"
 	"github.com/weftrun/weft/host/work"
 )
-
-// checkUnits is how much the check of an event of n bytes may take, in units: beyond,
-// the event is refused.
-func checkUnits(n int) uint64 { return 60_000_000 + 200*uint64(n) }
 
 // native is work that the host does for a request without a guest. A little work is done
 // in place. Work that takes longer has a run token, in its tenant's turn, and gives way to
@@ -94,23 +88,4 @@ func (s *Scheduler) clocked(tenant string) (done func()) {
 		s.cores.queue.Owe(tenant, readUnits+uint64(took)*work.UnitsPerNanosecond)
 		s.mu.Unlock()
 	}
-}
-
-// startEvent checks the start event of a request and gives it its type.
-func (s *Scheduler) startEvent(ctx context.Context, tenant string, mod *versions.Module, ev abi.Event) (abi.Event, error) {
-	n := s.native(ctx, tenant, checkUnits(len(ev.Body)))
-	defer n.done()
-	return mod.StartEvent(n.Meter, s.cfg.Modules, ev)
-}
-
-// postedEvent checks an event that is posted to a run of a version.
-func (s *Scheduler) postedEvent(ctx context.Context, tenant, version string, ev abi.Event) (abi.Event, error) {
-	if ev.Body == nil {
-		ev.Body = abi.EmptyMap
-	}
-	n := s.native(ctx, tenant, checkUnits(len(ev.Body)))
-	defer n.done()
-	body, err := s.cfg.Modules.PrepareEvent(n.Meter, version, ev.Type, ev.Body)
-	ev.Body = body
-	return ev, err
 }

@@ -9,9 +9,9 @@
 // budgets, timers, goroutines), admission (who may begin), calls (of resources),
 // idempotency (repeated requests), suspects (what ends the process), quarantine, downtime,
 // retention, tickets (for writes), versions (of workflows), handlers (their ids), mail
-// (between sessions), edits (of states by clients), continuation (forks, retries, exports,
-// imports, migrations), refusal (how errors read), and history (what is stored, read
-// without a session). Here are the sessions, their ticks and attempts, and components that
+// (between sessions), requests (of clients; with edits of states, and continuation: forks,
+// retries, exports, imports, migrations), refusal (how errors read), and history (what is
+// stored, read without a session). Here are the sessions, their ticks and attempts, and components that
 // join them to those packages:
 //
 //	table      sessions in memory, loaded and evicted       dues       timers, sessions that are due
@@ -69,13 +69,13 @@ import (
 	"github.com/weftrun/weft/host/scheduler/calls"
 	"github.com/weftrun/weft/host/scheduler/continuation"
 	"github.com/weftrun/weft/host/scheduler/downtime"
-	"github.com/weftrun/weft/host/scheduler/edits"
 	"github.com/weftrun/weft/host/scheduler/fair"
 	"github.com/weftrun/weft/host/scheduler/handlers"
 	"github.com/weftrun/weft/host/scheduler/history"
 	"github.com/weftrun/weft/host/scheduler/idempotency"
 	"github.com/weftrun/weft/host/scheduler/mail"
 	"github.com/weftrun/weft/host/scheduler/refusal"
+	"github.com/weftrun/weft/host/scheduler/requests"
 	"github.com/weftrun/weft/host/scheduler/retention"
 	"github.com/weftrun/weft/host/scheduler/versions"
 	"github.com/weftrun/weft/host/state"
@@ -272,7 +272,7 @@ type Unwound struct {
 // Scheduler owns the sessions in memory. Its methods may be called from any
 // goroutine.
 type Scheduler struct {
-	*continuation.Continuer // forks, retries, exports, imports and migrates runs
+	*requests.Service // carries out what clients ask of runs and sessions
 
 	cfg     Config
 	wake    chan struct{} // capacity 1: something for Run to look at
@@ -291,7 +291,6 @@ type Scheduler struct {
 	keys     *idempotency.Keys      // of requests that may be repeated
 	reserved *handlers.Reservations // ids of handlers that are about to start
 	old      *retention.Sweeper
-	edits    *edits.Editor // of states, by clients
 
 	mailer mail.Mailer // messages between sessions
 
@@ -397,8 +396,6 @@ func newScheduler(ctx context.Context, cfg Config) *Scheduler {
 		Lock: &s.mu, Open: s.taking, Stopped: s.stopped,
 	})
 	s.dues.s, s.suspicion.s, s.life.s = s, s, s
-	s.edits = edits.New(edits.Config{Work: s.bounded, Readable: cfg.readable, Grow: cfg.Quotas.Grow, Limits: cfg.Limits, Gone: refusal.ErrGone})
-	s.Continuer = s.newContinuer()
 	s.mailer.Init(mail.Config{
 		Acquire: s.table.mailbox, RetryAfter: s.table.retryAfter, Gone: refusal.ErrGone, Signal: s.signal,
 		Readable: cfg.readable,
@@ -409,6 +406,13 @@ func newScheduler(ctx context.Context, cfg Config) *Scheduler {
 	s.calls.Init(calls.CallerConfig{
 		Host: callHost{s}, Lock: &s.mu, Resources: cfg.Resources, Store: cfg.Store, Grow: cfg.Quotas.Grow, Journal: cfg.Journal,
 		Clock: cfg.Now, Now: s.now, Tracer: cfg.Tracer,
+	})
+	s.Service = requests.New(requests.Config{
+		Sessions: askedSessions{&s.table}, Past: s.past, Store: cfg.Store, Journal: cfg.Journal, Modules: cfg.Modules, Resources: cfg.Resources,
+		Limits: cfg.Limits, Quotas: cfg.Quotas, Keys: s.keys, Reserved: s.reserved, Gate: &s.gate, Timeout: cfg.Timeout,
+		Graph: cfg.graph, Readable: cfg.readable, Accepting: s.accepting, Taking: s.taking, Stopped: s.stopped, AskStart: s.AskStart,
+		Work: s.bounded, Settle: s.mailer.Settle, Rehearse: cfg.Rehearse, Play: s.cores.play, Trace: s.traceOf, Now: s.now,
+		Entropy: cfg.Entropy, MaxSnapshot: maxSnapshot,
 	})
 	s.setDuties()
 	return s

@@ -9,6 +9,7 @@ import (
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/scheduler/admission"
 	"github.com/weftrun/weft/host/scheduler/history"
+	"github.com/weftrun/weft/host/scheduler/requests"
 	"github.com/weftrun/weft/host/scheduler/tickets"
 	"github.com/weftrun/weft/host/state"
 )
@@ -28,11 +29,11 @@ type session struct {
 
 	mu       sync.Mutex // guards what follows; see the package's protocol
 	eng      *engine.Session
-	state    atomic.Pointer[state.Node] // eng.State(), for readers without the mutex
-	attempts map[uint64]*attempt        // open ones, by invocation
-	ended    map[string][]chan ended    // who waits for a run's end
-	versions map[string]string          // active run -> module digest
-	needs    map[string]*admission.Run  // active run, if an attempt of it was in memory
+	state    atomic.Pointer[state.Node]       // eng.State(), for readers without the mutex
+	attempts map[uint64]*attempt              // open ones, by invocation
+	ended    map[string][]chan requests.Ended // who waits for a run's end
+	versions map[string]string                // active run -> module digest
+	needs    map[string]*admission.Run        // active run, if an attempt of it was in memory
 	// suspended has the records of invocations that wait or sleep.
 	suspended map[uint64]*history.Record
 	ledger    *history.Ledger // what the journal has of attempts that have not ended
@@ -42,12 +43,6 @@ type session struct {
 	// stateBytes is the size of the state as the newest entry left it; 0: there is none.
 	stateBytes int64
 	dead       bool // purged: nothing may be appended
-}
-
-// ended is how a run ended, and the queue position at which it did.
-type ended struct {
-	run host.Run
-	pos uint64
 }
 
 // empty reports whether nothing ever happened in the session.

@@ -10,6 +10,7 @@ import (
 	"github.com/weftrun/weft/host/scheduler/admission"
 	"github.com/weftrun/weft/host/scheduler/history"
 	"github.com/weftrun/weft/host/scheduler/quarantine"
+	"github.com/weftrun/weft/host/scheduler/requests"
 )
 
 // table has the sessions in memory, and what is known of those that must not be loaded
@@ -40,7 +41,7 @@ func (t *table) init(s *Scheduler) {
 
 func (t *table) newSession(key host.SessionKey) *session {
 	ss := &session{s: t.s, key: key, loaded: make(chan struct{}), attempts: map[uint64]*attempt{},
-		ended: map[string][]chan ended{}, unserved: map[string]*unserved{}, versions: map[string]string{}, needs: map[string]*admission.Run{},
+		ended: map[string][]chan requests.Ended{}, unserved: map[string]*unserved{}, versions: map[string]string{}, needs: map[string]*admission.Run{},
 		suspended: map[uint64]*history.Record{}, ledger: history.NewLedger()}
 	ss.tickets.Init(holders{ss})
 	return ss

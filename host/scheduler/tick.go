@@ -9,6 +9,7 @@ import (
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/scheduler/history"
 	"github.com/weftrun/weft/host/scheduler/refusal"
+	"github.com/weftrun/weft/host/scheduler/requests"
 )
 
 // extras is what goes along with a tick: into its journal item, or into its entry before
@@ -177,7 +178,7 @@ func (ss *session) carryOut(cmds []engine.Command) (over bool) {
 			delete(ss.unserved, c.RunID)
 			ss.s.mu.Unlock()
 			for _, w := range ss.ended[c.RunID] {
-				w <- ended{run: changed[c.RunID], pos: ss.lastPos}
+				w <- requests.Ended{Run: changed[c.RunID], Pos: ss.lastPos}
 			}
 			delete(ss.ended, c.RunID)
 			over = true
