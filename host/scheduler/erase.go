@@ -85,7 +85,7 @@ func (ss *session) die() {
 	if s.table.sessions[ss.key] == ss {
 		delete(s.table.sessions, ss.key)
 	}
-	s.dues.timers.Remove(ss.key)
+	s.dues.Remove(ss.key)
 	s.table.barriers[ss.key] = ss.lastPos
 	s.mu.Unlock()
 }

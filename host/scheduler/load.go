@@ -160,7 +160,7 @@ func (ss *session) recover(records map[uint64]*history.Record) {
 	for _, inv := range ss.eng.OutCalls() {
 		ss.callOut(inv, true)
 	}
-	s.dues.setTimer(ss.key, ss.eng.NextTimer())
+	s.dues.SetTimer(ss.key, ss.eng.NextTimer())
 }
 
 // lostTo returns how far timeouts move because the session was not served between its

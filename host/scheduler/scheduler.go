@@ -6,7 +6,7 @@
 // resources and the answers to host calls are interfaces that it declares.
 //
 // Everything that needs no session in memory has a package of its own below: fair (tokens,
-// budgets, timers, goroutines), admission (who may begin), calls (of resources),
+// budgets, timers, goroutines), admission (who may begin), due (sessions with something to do), calls (of resources),
 // idempotency (repeated requests), suspects (what ends the process), quarantine, downtime,
 // retention, tickets (for writes), versions (of workflows), handlers (their ids), mail
 // (between sessions), requests (of clients; with edits of states, and continuation: forks,
@@ -69,6 +69,7 @@ import (
 	"github.com/weftrun/weft/host/scheduler/calls"
 	"github.com/weftrun/weft/host/scheduler/continuation"
 	"github.com/weftrun/weft/host/scheduler/downtime"
+	"github.com/weftrun/weft/host/scheduler/due"
 	"github.com/weftrun/weft/host/scheduler/fair"
 	"github.com/weftrun/weft/host/scheduler/handlers"
 	"github.com/weftrun/weft/host/scheduler/history"
@@ -101,7 +102,7 @@ type Journal interface {
 // Store is the part of host.Store that the scheduler reads.
 type Store interface {
 	history.Store
-	Due(ctx context.Context, until int64, limit int) (due []host.SessionKey, next int64, err error)
+	due.Store
 	retention.Store
 	downtime.Store
 	idempotency.Store
@@ -297,15 +298,15 @@ type Scheduler struct {
 	log   logger
 	reads readCounts // has a mutex of its own
 
-	mu        sync.Mutex       // guards what follows, and what its types say
-	table     table            // sessions in memory
-	cores     cores            // who gets a core
-	gate      admission.Gate   // for starts and events of clients
-	starts    admission.Starts // which starts are admitted
-	dues      dues             // when sessions have something to do by themselves
-	calls     calls.Caller     // of resources; has a part that mu does not guard
-	suspicion suspicion        // of what ends the process
-	life      life             // of this server
+	mu        sync.Mutex         // guards what follows, and what its types say
+	table     table              // sessions in memory
+	cores     cores              // who gets a core
+	gate      admission.Gate     // for starts and events of clients
+	starts    admission.Starts   // which starts are admitted
+	dues      due.Dues[*session] // when sessions have something to do by themselves
+	calls     calls.Caller       // of resources; has a part that mu does not guard
+	suspicion suspicion          // of what ends the process
+	life      life               // of this server
 	counters  Counters
 }
 
@@ -364,7 +365,7 @@ func New(ctx context.Context, cfg Config) (*Scheduler, error) {
 	if err := s.life.begin(ctx); err != nil {
 		return nil, err
 	}
-	s.dues.next = s.boot
+	s.dues.Note(s.boot)
 	s.suspicion.begin()
 	s.cfg.After = nil // it need not stay in memory
 	return s, nil
@@ -395,7 +396,7 @@ func newScheduler(ctx context.Context, cfg Config) *Scheduler {
 		Places: cfg.AdmitAtOnce, Line: cfg.AdmitLine, Patience: cfg.AdmitPatience, Clocks: &s.cores.queue, Journal: cfg.Journal,
 		Lock: &s.mu, Open: s.taking, Stopped: s.stopped,
 	})
-	s.dues.s, s.suspicion.s, s.life.s = s, s, s
+	s.suspicion.s, s.life.s = s, s
 	s.mailer.Init(mail.Config{
 		Acquire: s.table.mailbox, RetryAfter: s.table.retryAfter, Gone: refusal.ErrGone, Signal: s.signal,
 		Readable: cfg.readable,
@@ -413,6 +414,9 @@ func newScheduler(ctx context.Context, cfg Config) *Scheduler {
 		Graph: cfg.graph, Readable: cfg.readable, Accepting: s.accepting, Taking: s.taking, Stopped: s.stopped, AskStart: s.AskStart,
 		Work: s.bounded, Settle: s.mailer.Settle, Rehearse: cfg.Rehearse, Play: s.cores.play, Trace: s.traceOf, Now: s.now,
 		Entropy: cfg.Entropy, MaxSnapshot: maxSnapshot,
+	})
+	s.dues.Init(due.Config[*session]{
+		Sessions: dueSessions{&s.table}, Store: cfg.Store, Lock: &s.mu, Now: s.now, Signal: s.signal, AtOnce: cfg.DueAtOnce, Log: cfg.Log,
 	})
 	s.setDuties()
 	return s

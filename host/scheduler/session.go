@@ -23,7 +23,6 @@ type session struct {
 
 	pins      int       // guarded by Scheduler.mu
 	idleSince time.Time // of its entry in the idle list; guarded by Scheduler.mu
-	due       bool      // it is in dues.admitted; guarded by Scheduler.mu
 	// unserved counts the time without a core of each run; guarded by Scheduler.mu
 	unserved map[string]*unserved
 

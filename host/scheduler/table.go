@@ -197,9 +197,9 @@ func (t *table) forget(ss *session) {
 	if t.s.calls.Of(ss.key) > 0 {
 		return // the store does not know of its timer, as it waits for more
 	}
-	t.s.dues.timers.Remove(ss.key)
+	t.s.dues.Remove(ss.key)
 	if ss.eng != nil {
-		t.s.dues.note(ss.eng.NextTimer())
+		t.s.dues.Note(ss.eng.NextTimer())
 	}
 }
 
@@ -222,9 +222,9 @@ func (t *table) ensure(key host.SessionKey, complaint string, use func(*session)
 		again := t.retryAfter(key, retryLoad)
 		t.s.mu.Lock()
 		if t.s.calls.Of(key) > 0 { // askDue would pass it over
-			t.s.dues.timers.Set(key, again.UnixNano())
+			t.s.dues.Set(key, again.UnixNano())
 		} else {
-			t.s.dues.note(again.UnixNano())
+			t.s.dues.Note(again.UnixNano())
 		}
 		t.s.mu.Unlock()
 		t.s.signal()

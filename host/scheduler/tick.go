@@ -192,7 +192,7 @@ func (ss *session) carryOut(cmds []engine.Command) (over bool) {
 		gone := func(inv uint64, _ *history.Record) bool { _, ok := ss.eng.Invocation(inv); return !ok }
 		maps.DeleteFunc(ss.suspended, gone)
 	}
-	ss.s.dues.setTimer(ss.key, ss.eng.NextTimer())
+	ss.s.dues.SetTimer(ss.key, ss.eng.NextTimer())
 	return over
 }
 
