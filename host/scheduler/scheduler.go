@@ -128,8 +128,8 @@ func (s *Scheduler) signal() {
 	}
 }
 
-// duty is a part of what Step does. do gives the work that is to be done now, and when to
-// look again; zero: when something happens. Its caller holds mu.
+// duty is a part of what Step does. do returns the work of this moment, and when to look again;
+// zero: when something happens. Its caller holds mu.
 type duty struct {
 	do     func(now time.Time) (work []func(), next time.Time)
 	always bool // also while suspects are tried
