@@ -20,6 +20,7 @@ import (
 	"github.com/weftrun/weft/cmd/weft/project"
 	"github.com/weftrun/weft/cmd/weft/remote"
 	"github.com/weftrun/weft/cmd/weft/screen"
+	"github.com/weftrun/weft/cmd/weft/wire"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/limit"
 )
@@ -125,7 +126,11 @@ func testCases(ctx context.Context, o testOptions, file string, r *remote.Conn) 
 	if err != nil {
 		return err
 	}
-	own, err := remote.StartOwn(ctx, ":memory:", r.Errs, "--source-lines", "--limits", limits, "--run-timeout", max(o.timeout, host.DefaultRunTimeout).String())
+	flags := []string{"--source-lines", "--limits", limits, "--run-timeout", max(o.timeout, host.DefaultRunTimeout).String()}
+	if cache := wire.UserCode(); cache != "" {
+		flags = append(flags, "--cache", cache)
+	}
+	own, err := remote.StartOwn(ctx, wire.InMemory, r.Errs, flags...)
 	if err != nil {
 		return err
 	}

@@ -121,7 +121,7 @@ func examine(ctx context.Context, name, file string) (host.PluginInfo, error) {
 
 // analysed uploads a module to a host in memory.
 func analysed(ctx context.Context, name string, wasm []byte) (info host.PluginInfo, err error) {
-	h, err := wire.Open(ctx, wire.Config{Data: wire.InMemory})
+	h, err := wire.OpenScratch(ctx, wire.Config{})
 	if err != nil {
 		return info, err
 	}
