@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import type { APIRequestContext, Page } from '@playwright/test'
 import { expect, shot, test } from './fixture'
 
 const scheme = () => test.info().project.name
@@ -288,11 +289,29 @@ test('approval is played by the keyboard alone', async ({ page, axe }) => {
   await shot(page, 'approval', scheme())
 })
 
+test('the page of a run says what is asked, by the step that waits or by another', async ({ page, axe, request }) => {
+  const asked = { approval: ['manager, approve desk?', { item: 'desk' }], human: ['Enter a number:', {}] } as const
+  for (const [workflow, [text, start_event]] of Object.entries(asked)) {
+    const id = `prompt-${workflow}-of-${scheme()}`
+    expect((await request.post(`/workflows/${workflow}/run-nowait`, { data: { handler_id: id, start_event } })).ok()).toBe(true)
+    await page.goto(`/console/runs/${id}`)
+    await expect(page.locator('[data-asked]')).toHaveText(text)
+    if (workflow === 'approval') {
+      await expect(page.getByText('role (given)')).toBeVisible()
+      await expect(page.locator('[data-node=approve] .dot')).toHaveCount(1) // one invocation waits
+      await shot(page, 'question', scheme())
+    }
+    await axe()
+  }
+})
+
 test('the list of runs is live, filtered, and walked by j and k', async ({ page, axe, request }) => {
+  const begin = (id: string) => request.post('/workflows/wordcount/run', { data: { handler_id: id, start_event: { text: 'a b' } } })
+  expect((await begin(`live-first-${scheme()}`)).ok()).toBe(true)
   await page.goto('/console/?workflow=wordcount')
   await expect(page.getByRole('row').nth(1)).toBeVisible()
   const id = `live-${scheme()}`
-  expect((await request.post('/workflows/wordcount/run-nowait', { data: { handler_id: id, start_event: { text: 'a b' } } })).ok()).toBe(true)
+  expect((await begin(id)).ok()).toBe(true)
   const row = page.getByRole('row', { name: new RegExp(id) })
   await expect(row).toContainText('completed')
   await expect(page.getByRole('row', { name: /approval/ })).toHaveCount(0)
@@ -405,5 +424,68 @@ test.describe('with keys', () => {
     await expect(page.getByLabel('Key', { exact: true })).toBeFocused()
     await page.reload()
     await expect(page.getByLabel('Key', { exact: true })).toBeFocused()
+  })
+
+  // tenant makes a tenant with a run, and a key of it.
+  async function tenant(request: APIRequestContext, name: string, role: string, run: string): Promise<{ id: string; key: string; headers: Record<string, string> }> {
+    const admin = { Authorization: `Bearer ${process.env.WEFT_KEY!}` }, headers = { ...admin, 'Weft-Tenant': name }
+    expect((await request.post('/tenants', { headers: admin, data: { name } })).ok()).toBe(true)
+    const made = await request.post('/keys', { headers, data: { name: `${name}-key`, role } })
+    expect(made.ok()).toBe(true)
+    expect((await request.put('/plugins/counter', { headers: { ...headers, 'Content-Type': 'application/wasm' }, data: readFileSync(process.env.WEFT_WASM!) })).ok()).toBe(true)
+    expect((await request.post('/workflows/counter/run', { headers, data: { handler_id: run, start_event: {} } })).ok()).toBe(true)
+    return { ...(await made.json()) as { id: string; key: string }, headers }
+  }
+  async function signIn(page: Page, key: string) {
+    await expect(page.getByLabel('Key', { exact: true })).toBeFocused()
+    await page.keyboard.type(key)
+    await page.keyboard.press('Enter')
+    await expect(page.getByRole('heading', { level: 1, name: 'Sign in' })).toHaveCount(0)
+  }
+
+  test('a key that only reads is offered nothing else', async ({ page, axe, request }) => {
+    const { key } = await tenant(request, `readers-${scheme()}`, 'read', `read-${scheme()}`)
+    await page.goto('/console/')
+    await signIn(page, key)
+    await expect(page.getByRole('banner')).toContainText('role read')
+    await expect(page.getByRole('link', { name: `read-${scheme()}` })).toBeVisible()
+    const offered = () => page.locator('main').locator('button, a, input[type=file]').filter({ hasText: /^(Start|Start a run|Start another|Pause run|Cancel run|Retry run|Edit and fork|Upload)$/ })
+    for (const path of ['', 'workflows', 'workflows/counter', 'plugins', `runs/read-${scheme()}`]) {
+      await page.goto(`/console/${path}`)
+      await expect(page.locator('h1')).toBeVisible()
+      await expect(page.getByText('Loading…')).toHaveCount(0)
+      await expect(offered()).toHaveCount(0)
+      await expect(page.locator('input[type=file]')).toHaveCount(0)
+      await expect(page.getByRole('navigation').getByRole('link', { name: 'Start' })).toHaveCount(0)
+      await axe()
+    }
+    await expect(page.locator('[data-state-at]')).toBeVisible()
+    await page.keyboard.press('e')
+    await expect(page.getByRole('dialog')).toHaveCount(0)
+  })
+
+  test('a session sees the tenant of its key, and ends with the key', async ({ page, request, allowed, browser, baseURL }) => {
+    allowed.push(/401/, /404/) // of the revoked key, and of the other tenant
+    const name = `one-${scheme()}`
+    const made = await tenant(request, name, 'admin', `first-${scheme()}`), another = await tenant(request, `two-${scheme()}`, 'read', `second-${scheme()}`)
+    await page.goto('/console/')
+    await signIn(page, made.key)
+    await expect(page.getByRole('banner')).toContainText(`${name}, role admin`)
+    await expect(page.locator('tbody a[data-row]')).toHaveText([`first-${scheme()}`])
+    // Another browser has another session, of the tenant of its own key.
+    const other = await browser.newContext({ baseURL: baseURL! })
+    const second = await other.newPage()
+    await second.goto('/console/')
+    await signIn(second, another.key)
+    await expect(second.locator('tbody a[data-row]')).toHaveText([`second-${scheme()}`])
+    // The first session may not choose the tenant of the other.
+    const status = (tenant: string) => page.evaluate(async (tenant) => (await fetch('/runs', { headers: { 'Weft-Console': '1', 'Weft-Tenant': tenant } })).status, tenant)
+    expect(await status(name)).toBe(200)
+    expect(await status(`two-${scheme()}`)).toBe(404) // it does not learn of it
+    expect((await request.delete(`/keys/${made.id}`, { headers: made.headers })).ok()).toBe(true)
+    await expect(page.getByLabel('Key', { exact: true })).toBeFocused()
+    await second.reload()
+    await expect(second.locator('tbody a[data-row]')).toHaveText([`second-${scheme()}`])
+    await other.close()
   })
 })

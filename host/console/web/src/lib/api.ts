@@ -1,6 +1,8 @@
 // The public API, as the console uses it.
 import type { Phase } from './format'
 
+export type Role = 'read' | 'run' | 'deploy' | 'admin'
+export type Who = { keyless: boolean; server_admin: boolean; tenant: string; role: Role; key: { id: string; name: string } | null; version: string; started_at: string }
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 export type Status = 'running' | 'completed' | 'failed' | 'cancelled'
 export type Waiting = { step?: string; reason?: string; child?: string; resource?: string; until?: string; type?: string; waiter_id?: string; since: string; requirements?: Record<string, Json> }
@@ -112,6 +114,7 @@ export const api = {
   session: () => json<{ session: 'keyless' | 'signed-in' | 'signed-out' }>('GET', '/console/session'),
   signIn: (key: string) => json<void>('POST', '/console/session', JSON.stringify({ key })),
   signOut: () => json<void>('DELETE', '/console/session'),
+  whoami: () => json<Who>('GET', '/whoami'),
   workflows: (signal?: AbortSignal) => json<{ workflows: string[] }>('GET', '/workflows', undefined, signal).then((r) => r.workflows),
   workflowSummaries: (signal?: AbortSignal) => json<{ details: WorkflowSummary[] }>('GET', '/workflows?details=true', undefined, signal).then((r) => r.details),
   diagram: (name: string, version: string, signal?: AbortSignal) => json<Diagram>('GET', `/workflows/${id(name)}/graph${version ? `?version=${version}` : ''}`, undefined, signal),
@@ -139,6 +142,8 @@ export const api = {
     }
     throw await problem(res)
   },
+  // What the newest open questions of a run ask, newest first.
+  asked: (run: string, signal?: AbortSignal) => json<{ entries: Entry[] }>('GET', `/runs/${id(run)}/journal?kind=wait&order=desc&limit=50&cut=4096`, undefined, signal).then((r) => r.entries),
   answer: (handler: string, type: string, value: string, step: string | undefined, once: string) =>
     json<unknown>('POST', `/events/${id(handler)}`, `{"event":{"type":${JSON.stringify(type)},"value":${value}}${step ? `,"step":${JSON.stringify(step)}` : ''}}`, undefined, { 'Idempotency-Key': once }),
   act: (handler: string, what: 'cancel' | 'pause' | 'resume' | 'retry') => json<Run>('POST', `/handlers/${id(handler)}/${what}`),

@@ -1,4 +1,4 @@
-import type { Row, Run, Waiting } from './api'
+import type { Json, Row, Run, Waiting } from './api'
 
 // Characters that change how text is shown are shown by their numbers.
 // eslint-disable-next-line no-control-regex
@@ -87,4 +87,14 @@ export function pretty(text: string, safe = true): string {
     else if (!/\s/.test(c)) out += c
   }
   return safe ? plain(out) : out
+}
+
+// prompt is what a question says to a person: the text of its event, and its other members as JSON.
+export function prompt(value: Json): string {
+  if (typeof value === 'string') return value
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) return JSON.stringify(value)
+  const { prefix, ...rest } = value
+  if (typeof prefix !== 'string') return compact(value)
+  const more = compact(rest)
+  return more ? `${prefix}\n${more}` : prefix
 }
