@@ -98,3 +98,5 @@ export function prompt(value: Json): string {
   const more = compact(rest)
   return more ? `${prefix}\n${more}` : prefix
 }
+
+export const size = (n: number): string => (n < 1024 ? `${n} B` : n < 1 << 20 ? `${(n / 1024).toFixed(1)} KB` : n < 1 << 30 ? `${(n / (1 << 20)).toFixed(1)} MB` : `${(n / (1 << 30)).toFixed(1)} GB`)
