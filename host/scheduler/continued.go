@@ -131,3 +131,12 @@ func (ss requested) Move(was *continuation.Resting, version string) (pos uint64,
 	}
 	return pos, err == nil, err
 }
+
+// recall brings back the records of a blocked run's open attempts. The caller holds mu.
+func (ss *session) recall(runID string) {
+	for inv, o := range ss.ledger.Copies() {
+		if view, ok := ss.eng.Invocation(inv); ok && view.RunID == runID {
+			ss.suspended[inv] = o
+		}
+	}
+}

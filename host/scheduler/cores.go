@@ -1,10 +1,8 @@
 package scheduler
 
 import (
-	"context"
 	"time"
 
-	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/scheduler/fair"
 )
 
@@ -104,7 +102,7 @@ func (c *cores) grant(now time.Time) (work []func(), next time.Time) {
 		if !ok {
 			break
 		}
-		it.Of.serve(serviceCore, s.now())
+		it.Of.serving().Has(s.now())
 		if it.Resume != nil {
 			close(it.Resume) // the guest resumes where it gave its token up
 			continue
@@ -167,19 +165,16 @@ func (c *cores) admitHeld(now time.Time) (work []func(), next time.Time) {
 	return nil, next
 }
 
-// Usage gives what a tenant has used; nothing for one that has run nothing.
-func (s *Scheduler) Usage(tenant string) fair.Usage {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.cores.budgets.Usage(tenant)
+// codeKey names code that is being prepared.
+type codeKey struct {
+	digest string
+	tables int
 }
 
-// play runs a guest of a rehearsal with a token of its tenant, as any run of a guest.
-func (c *cores) play(ctx context.Context, inv host.Invocation) (host.InvocationResult, error) {
-	tok := c.newToken(inv.Tenant, nil)
-	tok.acquire()
-	inv.Token = tok
-	res, err := c.s.cfg.Sandbox.Invoke(ctx, inv)
-	tok.release(res.Fuel, res.Work)
-	return res, err
+// backoff is an attempt whose guest the host could not run, being short of memory
+// for example. It waits without a token: the run is as it was, and the
+// time counts against none of its timeouts.
+type backoff struct {
+	at  *attempt
+	due time.Time
 }

@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/weftrun/weft/host"
@@ -103,23 +102,6 @@ func (s *Scheduler) taking(tenant string) error {
 	if s.cfg.Journal.OverHardLimit(tenant) {
 		return &host.Error{Code: host.CodeOverloaded, RetryAfter: time.Second,
 			Message: "the disk cannot keep up with the writes: the request had no effect"}
-	}
-	return nil
-}
-
-// Reading tells whether the store can be read: not if more than a tenth of what was
-// read in the last ten seconds, or in the ten before them, failed.
-func (s *Scheduler) Reading() error {
-	if tries, failed := s.reads.counts(s.now()); failed*10 > tries {
-		return fmt.Errorf("the store does not read: %d of %d reads failed", failed, tries)
-	}
-	return nil
-}
-
-// Health tells whether the server can serve.
-func (s *Scheduler) Health() error {
-	if err := s.cfg.Journal.Err(); err != nil {
-		return fmt.Errorf("the store does not work: %w", err)
 	}
 	return nil
 }

@@ -10,14 +10,6 @@ import (
 	"github.com/weftrun/weft/host/scheduler/refusal"
 )
 
-// note makes a tick for which it is well if it comes too late. The caller holds mu.
-func (ss *session) note(t engine.Tick) {
-	_, _, err := ss.tick(t, extras{})
-	if err != nil && !refusal.TooLate(err) {
-		ss.log(context.Background(), slog.LevelError, "a message's tick is refused", "error", err)
-	}
-}
-
 // mailed is a session as the mailer sees it.
 type mailed struct{ *session }
 

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/work"
 )
 
@@ -88,4 +89,14 @@ func (s *Scheduler) clocked(tenant string) (done func()) {
 		s.cores.queue.Owe(tenant, readUnits+uint64(took)*work.UnitsPerNanosecond)
 		s.mu.Unlock()
 	}
+}
+
+// play runs a guest of a rehearsal with a token of its tenant, as any run of a guest.
+func (c *cores) play(ctx context.Context, inv host.Invocation) (host.InvocationResult, error) {
+	tok := c.newToken(inv.Tenant, nil)
+	tok.acquire()
+	inv.Token = tok
+	res, err := c.s.cfg.Sandbox.Invoke(ctx, inv)
+	tok.release(res.Fuel, res.Work)
+	return res, err
 }

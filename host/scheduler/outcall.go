@@ -120,21 +120,21 @@ func (h callHost) RetryAfter(key host.SessionKey, after time.Duration) time.Time
 // Note implements calls.Host.
 func (h callHost) Note(o *calls.Call, call *host.ResourceCall) (wait func() (back func()), leave func()) {
 	n := h.noteCall(o, call)
-	return n.wait, n.leave
+	return n.Wait, n.Leave
 }
 
 // CameBack implements calls.Host.
 func (h callHost) CameBack(o *calls.Call) { h.suspicion.cameBack(callKey(o)) }
 
 // Read implements calls.Host.
-func (h callHost) Read(failed bool) { h.reads.note(h.now(), failed) }
+func (h callHost) Read(failed bool) { h.reads.Note(h.now(), failed) }
 
 // Signal implements calls.Host.
 func (h callHost) Signal() { h.signal() }
 
 // Log implements calls.Host.
 func (h callHost) Log(level slog.Level, message string, o *calls.Call, args ...any) {
-	h.log.session(context.Background(), level, message, o.Key.Session, args)
+	h.log.Session(context.Background(), level, message, o.Key.Session, args)
 }
 
 // calling is a session as the caller of resources sees it.
@@ -198,21 +198,3 @@ func (ss calling) AnswerInside(o *calls.Call, answer *host.KVAnswer, write *host
 
 // Release implements calls.Session.
 func (ss calling) Release() { ss.release() }
-
-// noResources grants nothing.
-type noResources struct{}
-
-// Grant implements host.Resources.
-func (noResources) Grant(user host.ResourceUser, decl abi.ResourceDecl) (host.ResourceGrant, error) {
-	return host.ResourceGrant{}, host.Errorf(host.CodePermissionDenied, "the resource '%s' (kind %s) is not granted to workflow '%s': this server has no resources", decl.Name, decl.Kind, user.Workflow)
-}
-
-// Call implements host.Resources.
-func (noResources) Call(context.Context, host.ResourceCall) (abi.Raw, *abi.Error) {
-	return nil, &abi.Error{Code: string(host.CodePermissionDenied), Message: "this server has no resources"}
-}
-
-// Operate implements host.Resources.
-func (noResources) Operate(host.ResourceCall, host.KVSpace, host.KVData) host.KVAnswer {
-	return host.KVAnswer{Err: &abi.Error{Code: string(host.CodePermissionDenied), Message: "this server has no resources"}}
-}

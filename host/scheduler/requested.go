@@ -86,7 +86,7 @@ func (ss requested) Start(ctx context.Context, t engine.StartRun, req *host.Star
 		delete(ss.ended, t.RunID)
 		return requests.Begun{}, refusal.ToClient(err)
 	}
-	ss.s.log.began(ctx, &run)
+	ss.s.log.Began(ctx, &run)
 	return requests.Begun{Run: run, End: end, Pos: pos}, nil
 }
 
@@ -269,13 +269,4 @@ func (ss *session) purge(run host.Run) uint64 {
 		ss.die()
 	}
 	return ss.lastPos
-}
-
-// recall brings back the records of a blocked run's open attempts. The caller holds mu.
-func (ss *session) recall(runID string) {
-	for inv, o := range ss.ledger.Copies() {
-		if view, ok := ss.eng.Invocation(inv); ok && view.RunID == runID {
-			ss.suspended[inv] = o
-		}
-	}
 }

@@ -34,12 +34,14 @@ import (
 	"github.com/weftrun/weft/host/scheduler"
 	"github.com/weftrun/weft/host/scheduler/continuation"
 	"github.com/weftrun/weft/host/scheduler/history"
+	"github.com/weftrun/weft/host/scheduler/suspects"
 	"github.com/weftrun/weft/host/scheduler/versions"
 	"github.com/weftrun/weft/host/store/memory"
 	"github.com/weftrun/weft/host/store/postgres"
 	"github.com/weftrun/weft/host/store/sqlite"
 	"github.com/weftrun/weft/host/stream"
 	"github.com/weftrun/weft/host/trace"
+	"github.com/weftrun/weft/host/traced"
 	"github.com/weftrun/weft/host/work"
 )
 
@@ -320,7 +322,7 @@ func (h *Host) openBox(cfg Config) {
 }
 
 // notes returns nil without a box, because an interface that holds a nil pointer is not nil.
-func notes(b *blackbox.Box) scheduler.Notes {
+func notes(b *blackbox.Box) suspects.Notes {
 	if b == nil {
 		return nil
 	}
@@ -352,7 +354,7 @@ func (s observedSandbox) Invoke(ctx context.Context, inv host.Invocation) (host.
 
 // tracer returns nil, and not an interface that holds a nil pointer, if there is no
 // tracer.
-func tracer(t *trace.Tracer) scheduler.Tracer {
+func tracer(t *trace.Tracer) traced.Tracer {
 	if t == nil {
 		return nil
 	}

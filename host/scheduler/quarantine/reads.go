@@ -1,4 +1,4 @@
-package scheduler
+package quarantine
 
 import (
 	"sync"
@@ -8,16 +8,17 @@ import (
 // readWindow is how long reads of the store are counted together, in nanoseconds.
 const readWindow = int64(10 * time.Second)
 
-// readCounts counts reads of sessions and of what resources keep, in the current
-// window and the previous one.
-type readCounts struct {
+// Reads counts reads of sessions and of what resources keep, in the current
+// window and the previous one. Its methods may be called from any goroutine.
+type Reads struct {
 	mu      sync.Mutex // guards what follows
 	began   int64      // of the window
 	now     [2]uint64  // tries, and those of them that failed
 	earlier [2]uint64
 }
 
-func (r *readCounts) note(now int64, failed bool) {
+// Note counts a read at a time in Unix nanoseconds.
+func (r *Reads) Note(now int64, failed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.turn(now)
@@ -29,7 +30,7 @@ func (r *readCounts) note(now int64, failed bool) {
 
 // turn begins a new window when the current one is over, or the clock was set back. The caller
 // holds mu.
-func (r *readCounts) turn(now int64) {
+func (r *Reads) turn(now int64) {
 	switch since := now - r.began; {
 	case since >= 0 && since < readWindow:
 	case since >= 0 && since < 2*readWindow:
@@ -39,7 +40,9 @@ func (r *readCounts) turn(now int64) {
 	}
 }
 
-func (r *readCounts) counts(now int64) (tries, failed uint64) {
+// Counts returns how many reads were tried in the current window and the one before, and how
+// many of them failed.
+func (r *Reads) Counts(now int64) (tries, failed uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.turn(now)
