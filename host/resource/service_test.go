@@ -9,13 +9,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weftrun/weft/host/kv"
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 )
 
 // records is a store of resources.
 type records struct {
-	host.KVStore
+	kv.Store
 	list map[string]host.ResourceRecord
 	uses []host.ResourceUse
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/cmd/weft/cli"
 	"github.com/weftrun/weft/cmd/weft/remote"
 	"github.com/weftrun/weft/cmd/weft/screen"
@@ -123,11 +124,11 @@ func byLines(err error) error {
 
 func readDefinition(file string) ([]byte, error) {
 	if file != "-" {
-		return cli.ReadBounded(file, host.MaxResourceDefinition)
+		return cli.ReadBounded(file, limit.MaxResourceDefinition)
 	}
-	text, err := io.ReadAll(io.LimitReader(os.Stdin, host.MaxResourceDefinition+1))
-	if err == nil && len(text) > host.MaxResourceDefinition {
-		err = fmt.Errorf("the standard input is longer than %d KiB", host.MaxResourceDefinition>>10)
+	text, err := io.ReadAll(io.LimitReader(os.Stdin, limit.MaxResourceDefinition+1))
+	if err == nil && len(text) > limit.MaxResourceDefinition {
+		err = fmt.Errorf("the standard input is longer than %d KiB", limit.MaxResourceDefinition>>10)
 	}
 	return text, err
 }
