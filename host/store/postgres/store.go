@@ -44,6 +44,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/cluster"
+	"github.com/weftrun/weft/host/store/postgres/schema"
 )
 
 const (
@@ -275,9 +276,9 @@ func (s *Store) prepare(ctx context.Context, o Options) (err error) {
 		s.kept.Go(s.guard.keep)
 	}
 	if o.ReadOnly {
-		err = checkSchema(ctx, conn, s.schema)
+		err = schema.Check(ctx, conn, s.schema)
 	} else {
-		err = migrate(ctx, conn, s.schema)
+		err = schema.Migrate(ctx, conn, s.schema)
 	}
 	if err != nil || o.loading {
 		return err

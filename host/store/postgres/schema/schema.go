@@ -1,4 +1,8 @@
-package postgres
+// Package schema brings a schema of PostgreSQL to the newest version, step by step, and
+// refuses one that this release cannot use.
+//
+// It must not depend on what the tables are for.
+package schema
 
 import (
 	"context"
@@ -17,7 +21,7 @@ import (
 // is the number of steps it has taken. A released step never changes, and a step only
 // adds: a release before it must be able to use the database until no such release runs.
 //
-//go:embed schema/*.sql
+//go:embed *.sql
 var schemaFiles embed.FS
 
 // storeTable holds one row that describes the database. schema is the number of its
@@ -39,7 +43,7 @@ const format = 1
 
 // steps reads the statements of all steps.
 func steps() ([]string, error) {
-	names, err := fs.Glob(schemaFiles, "schema/*.sql")
+	names, err := fs.Glob(schemaFiles, "*.sql")
 	if err != nil {
 		return nil, err
 	}
@@ -54,9 +58,15 @@ func steps() ([]string, error) {
 	return list, nil
 }
 
-// migrate brings the schema to the newest version. An advisory lock keeps two programs
+// Newest returns the number of the newest schema that this release knows.
+func Newest() (int, error) {
+	list, err := steps()
+	return len(list), err
+}
+
+// Migrate brings the schema to the newest version. An advisory lock keeps two programs
 // from doing so at once. Each step is one transaction.
-func migrate(ctx context.Context, conn *pgx.Conn, schema string) (err error) {
+func Migrate(ctx context.Context, conn *pgx.Conn, schema string) (err error) {
 	list, err := steps()
 	if err != nil {
 		return err
@@ -116,8 +126,8 @@ func knownVersion(ctx context.Context, conn *pgx.Conn, known int) (version int, 
 	return version, err
 }
 
-// checkSchema refuses a schema that this release cannot read.
-func checkSchema(ctx context.Context, conn *pgx.Conn, schema string) error {
+// Check refuses a schema that this release cannot read.
+func Check(ctx context.Context, conn *pgx.Conn, schema string) error {
 	list, err := steps()
 	if err != nil {
 		return err

@@ -1,13 +1,16 @@
-package sandbox
+// Package flight computes a value once for all who ask for it at a time.
+//
+// It must not depend on what is computed.
+package flight
 
 import (
 	"context"
 	"sync"
 )
 
-// flight computes a value once for all callers. Concurrent callers share one attempt. A
+// Flight computes a value once for all callers. Concurrent callers share one attempt. A
 // failed attempt is forgotten. All methods may be called from any goroutine.
-type flight[T any] struct {
+type Flight[T any] struct {
 	mu   sync.Mutex // guards last; held only briefly
 	last *attempt[T]
 }
@@ -18,9 +21,9 @@ type attempt[T any] struct {
 	err   error
 }
 
-// get returns the value, and computes it if necessary. compute runs in a goroutine begun
+// Get returns the value, and computes it if necessary. compute runs in a goroutine begun
 // by start, so it does not end with the first caller.
-func (f *flight[T]) get(ctx context.Context, start func(func()) error, compute func() (T, error)) (T, error) {
+func (f *Flight[T]) Get(ctx context.Context, start func(func()) error, compute func() (T, error)) (T, error) {
 	f.mu.Lock()
 	a := f.last
 	if a == nil {
@@ -46,7 +49,7 @@ func (f *flight[T]) get(ctx context.Context, start func(func()) error, compute f
 	}
 }
 
-func (f *flight[T]) run(a *attempt[T], compute func() (T, error)) {
+func (f *Flight[T]) run(a *attempt[T], compute func() (T, error)) {
 	a.value, a.err = compute()
 	if a.err != nil {
 		f.mu.Lock()
