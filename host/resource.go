@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
-	"github.com/weftrun/weft/host/kv"
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/kv"
 )
 
 // ResourceMode says when a call of a resource is made, and whether it is repeated if its

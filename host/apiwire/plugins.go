@@ -138,29 +138,29 @@ type Diagram struct {
 
 // DiagramNode is a part of a diagram; see [diagram.Node].
 type DiagramNode struct {
-	_           struct{}      `doc:"A part of a workflow."`
-	ID          string        `json:"id"`
+	_           struct{}         `doc:"A part of a workflow."`
+	ID          string           `json:"id"`
 	Kind        diagram.NodeKind `json:"kind" api:"enum=step|event|outside|ending|workflow|resource" doc:"outside: people and programs that answer. ending: the cancellation or the timeout of a run."`
-	Label       string        `json:"label"`
-	Description string        `json:"description,omitempty"`
-	Plugin      string        `json:"plugin,omitempty" doc:"Serves the step."`
-	Step        string        `json:"step,omitempty" doc:"The name that the step has in journals."`
-	Declared    Value         `json:"declared,omitempty" api:"object" doc:"The step as the manifest of its plugin declares it, such as workers, timeout and retry."`
-	Config      Value         `json:"config,omitempty" api:"object" doc:"The step's configuration by the settings of the workflow."`
-	Parent      string        `json:"parent,omitempty" doc:"In a flow: the node that contains this node."`
-	Form        string        `json:"form,omitempty" doc:"In a flow: what the node does, such as loop."`
-	EventKind   string        `json:"event_kind,omitempty" doc:"Of an event; absent for a plain event."`
-	Resource    string        `json:"resource,omitempty" doc:"The kind of a resource. Only the code of the steps says which of them call it."`
-	Optional    bool          `json:"optional,omitempty" doc:"The plugins can do without the resource."`
+	Label       string           `json:"label"`
+	Description string           `json:"description,omitempty"`
+	Plugin      string           `json:"plugin,omitempty" doc:"Serves the step."`
+	Step        string           `json:"step,omitempty" doc:"The name that the step has in journals."`
+	Declared    Value            `json:"declared,omitempty" api:"object" doc:"The step as the manifest of its plugin declares it, such as workers, timeout and retry."`
+	Config      Value            `json:"config,omitempty" api:"object" doc:"The step's configuration by the settings of the workflow."`
+	Parent      string           `json:"parent,omitempty" doc:"In a flow: the node that contains this node."`
+	Form        string           `json:"form,omitempty" doc:"In a flow: what the node does, such as loop."`
+	EventKind   string           `json:"event_kind,omitempty" doc:"Of an event; absent for a plain event."`
+	Resource    string           `json:"resource,omitempty" doc:"The kind of a resource. Only the code of the steps says which of them call it."`
+	Optional    bool             `json:"optional,omitempty" doc:"The plugins can do without the resource."`
 }
 
 // DiagramEdge leads from one node to another; see [diagram.Edge].
 type DiagramEdge struct {
-	_      struct{}      `doc:"Leads from one node to another."`
-	Source string        `json:"source"`
-	Target string        `json:"target"`
+	_      struct{}         `doc:"Leads from one node to another."`
+	Source string           `json:"source"`
+	Target string           `json:"target"`
 	Kind   diagram.EdgeKind `json:"kind" api:"enum=accepts|emits|waits|asks|answers|catches|runs|leads" doc:"catches: from the step that failed, or from an ending, to the step that takes over."`
-	Label  string        `json:"label,omitempty" doc:"list for a fan-out, collects or collects N for a step that takes a list, joins for a step that takes several types together."`
+	Label  string           `json:"label,omitempty" doc:"list for a fan-out, collects or collects N for a step that takes a list, joins for a step that takes several types together."`
 }
 
 // Drawing is a workflow's graph.

@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weftrun/weft/host/diagram"
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/client"
+	"github.com/weftrun/weft/host/diagram"
 	"github.com/weftrun/weft/host/position"
 	"github.com/weftrun/weft/host/turns"
 )

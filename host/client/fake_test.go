@@ -13,10 +13,10 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/weftrun/weft/host/diagram"
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/client"
+	"github.com/weftrun/weft/host/diagram"
 	"github.com/weftrun/weft/host/httpapi"
 	"github.com/weftrun/weft/host/position"
 )

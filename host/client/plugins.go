@@ -14,10 +14,10 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/weftrun/weft/host/diagram"
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/apiwire"
+	"github.com/weftrun/weft/host/diagram"
 	"github.com/weftrun/weft/host/turns"
 )
 

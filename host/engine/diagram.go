@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/weftrun/weft/host/diagram"
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/diagram"
 )
 
 // Diagram returns the nodes and edges of the workflow: those of [Graph.Drawing], with the

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weftrun/weft/host/diagram"
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/diagram"
 )
 
 // externalNode is the id of the node for the outside world, where people answer.

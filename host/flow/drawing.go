@@ -1,8 +1,8 @@
 package flow
 
 import (
-	"github.com/weftrun/weft/host/diagram"
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/diagram"
 )
 
 // Drawing returns a flow as a graph of its nodes and their order.

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weftrun/weft/host/diagram"
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/diagram"
 	"github.com/weftrun/weft/host/hosttest"
 )
 

@@ -12,10 +12,10 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/httpapi/abuse"
 	"github.com/weftrun/weft/host/httpapi/openapi"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // Defaults of [Config].

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weftrun/weft/host/diagram"
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/behalf"
+	"github.com/weftrun/weft/host/diagram"
 )
 
 // fakePlugins is the host.Plugins of a fakeHost.

@@ -9,10 +9,10 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/weftrun/weft/host/limit"
-	"github.com/weftrun/weft/host/kv"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/apiwire"
+	"github.com/weftrun/weft/host/kv"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // resourceRoutes joins the paths of resources to handlers.

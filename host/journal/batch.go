@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/weftrun/weft/host/kv"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/kv"
 	"github.com/weftrun/weft/host/usage"
 )
 

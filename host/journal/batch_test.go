@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weftrun/weft/host/kv"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/kv"
 	"github.com/weftrun/weft/host/usage"
 )
 

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weftrun/weft/host/diagram"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/diagram"
 )
 
 // Diagram implements [host.Plugins].

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weftrun/weft/host/kv"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/kv"
 	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/quota"
 	"github.com/weftrun/weft/host/usage"

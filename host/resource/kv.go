@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weftrun/weft/host/kv"
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/kv"
 )
 
 // The methods of the kind kv.

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weftrun/weft/host/kv"
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/kv"
 )
 
 // shelf is a space in memory, whose writes hold at once.

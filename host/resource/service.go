@@ -10,10 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weftrun/weft/host/limit"
-	"github.com/weftrun/weft/host/kv"
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/kv"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // Store stores definitions, their use, and the values of resources.

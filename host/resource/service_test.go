@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weftrun/weft/host/kv"
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/kv"
 )
 
 // records is a store of resources.

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/weftrun/weft/host/kv"
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/kv"
 )
 
 // Table holds the resources of an operator's file. Its methods may be called from any

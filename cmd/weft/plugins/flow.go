@@ -12,11 +12,11 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/cmd/weft/cli"
 	"github.com/weftrun/weft/cmd/weft/remote"
 	"github.com/weftrun/weft/cmd/weft/screen"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // NewFlow makes the command 'weft flow'.

@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weftrun/weft/host/diagram"
 	"github.com/weftrun/weft/cmd/weft/cli"
 	"github.com/weftrun/weft/cmd/weft/remote"
 	"github.com/weftrun/weft/cmd/weft/screen"
+	"github.com/weftrun/weft/host/diagram"
 )
 
 // drawers draw a workflow in a format.
