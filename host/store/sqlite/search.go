@@ -35,16 +35,8 @@ import (
 //     the order of start.
 //   - secure-delete: deleted words leave the pages of the index at once, not at a later merge.
 //     [Store.Compact] removes what is left on free pages, as for all tables.
-const schema12 = `
-CREATE TABLE unread (
-	n    INTEGER PRIMARY KEY,
-	runs TEXT NOT NULL
-) STRICT;
-` + makeIndex + `
-CREATE TRIGGER runs_words AFTER DELETE ON runs BEGIN
-	DELETE FROM run_words WHERE rowid = ((old.started & ~1048575) | (old.id & 1048575));
-END;
-` + noteAll
+//
+// The schema has the table of notes and the trigger (step 12).
 
 // makeIndex creates the empty index. noteAll adds notes for all runs that have ended.
 const (
