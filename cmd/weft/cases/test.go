@@ -20,7 +20,6 @@ import (
 	"github.com/weftrun/weft/cmd/weft/project"
 	"github.com/weftrun/weft/cmd/weft/remote"
 	"github.com/weftrun/weft/cmd/weft/screen"
-	"github.com/weftrun/weft/cmd/weft/wire"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/limit"
 )
@@ -127,10 +126,10 @@ func testCases(ctx context.Context, o testOptions, file string, r *remote.Conn) 
 		return err
 	}
 	flags := []string{"--source-lines", "--limits", limits, "--run-timeout", max(o.timeout, host.DefaultRunTimeout).String()}
-	if cache := wire.UserCode(); cache != "" {
+	if cache := cli.UserCode(); cache != "" {
 		flags = append(flags, "--cache", cache)
 	}
-	own, err := remote.StartOwn(ctx, wire.InMemory, r.Errs, flags...)
+	own, err := remote.StartOwn(ctx, ":memory:", r.Errs, flags...)
 	if err != nil {
 		return err
 	}

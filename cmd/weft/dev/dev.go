@@ -24,7 +24,6 @@ import (
 	"github.com/weftrun/weft/cmd/weft/project"
 	"github.com/weftrun/weft/cmd/weft/remote"
 	"github.com/weftrun/weft/cmd/weft/screen"
-	"github.com/weftrun/weft/cmd/weft/wire"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/client"
 )
@@ -142,7 +141,7 @@ func (o devOptions) serverFlags() []string {
 	if o.resources != "" {
 		flags = append(flags, "--resources", o.resources)
 	}
-	if cache := wire.UserCode(); cache != "" {
+	if cache := cli.UserCode(); cache != "" {
 		flags = append(flags, "--cache", cache)
 	}
 	return flags
