@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/kv"
 	"github.com/weftrun/weft/host/usage"
 )
 
@@ -48,7 +49,7 @@ type Batch struct {
 	Spent []usage.MonthSpent
 	// KV holds what is written to resources of the kind kv, in order; each key of a
 	// space once. A write to a space whose definition is gone is left out.
-	KV []KVWrite
+	KV []kv.Write
 }
 
 // SessionBatch is a batch's part for one session.
@@ -311,7 +312,7 @@ type Store interface {
 	AccessStore
 	QuotaStore
 	ResourceStore
-	KVStore
+	kv.Store
 	// Claim makes the caller the owner: it returns a new epoch, higher than
 	// all before, and fences the epochs before it.
 	Claim(ctx context.Context) (epoch uint64, err error)
@@ -420,14 +421,6 @@ type Store interface {
 	Close() error
 }
 
-// Staller is a [Store] whose database can be away for a while. Meanwhile Append waits and
-// reads fail. Nothing is lost, and nothing has to be read again afterwards.
-type Staller interface {
-	// Stalled reports whether the database is away. It may be called from any goroutine,
-	// and does not block.
-	Stalled() bool
-}
-
 // StoreStats counts a store's work since it was opened.
 type StoreStats struct {
 	Commits      uint64        // transactions of Append
@@ -472,7 +465,7 @@ type JournalItem struct {
 	StateBytes, StateGrowth int64
 	// Spent is what was used up in the month of At.
 	Spent usage.Spent
-	KV    []KVWrite // of Key's tenant
+	KV    []kv.Write // of Key's tenant
 	// Size is about how many bytes the item holds in memory.
 	Size int
 }

@@ -58,7 +58,7 @@ func New(now func() time.Time) *Console {
 	if now == nil {
 		now = time.Now
 	}
-	c := &Console{files: map[string]file{}, sessions: sessions{now: now, byID: map[[32]byte]*session{}}}
+	c := &Console{files: map[string]file{}, sessions: sessions{now: now, byID: map[[32]byte]*session{}, of: map[string]int{}}}
 	err := fs.WalkDir(dist, "dist", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err

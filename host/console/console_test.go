@@ -14,14 +14,19 @@ import (
 	"time"
 )
 
-const rightKey = "weft_right"
+const rightKey, otherKey = "weft_right", "weft_other"
 
-// fakeAPI is an API with one key, which says by which key a request came.
+// fakeAPI is an API with two keys, each of a tenant. It says by which key a request came.
 func fakeAPI(keyed bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if keyed && r.Header.Get("Authorization") != "Bearer "+rightKey {
+		key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if keyed && key != rightKey && key != otherKey {
 			w.WriteHeader(http.StatusUnauthorized)
 			_, _ = io.WriteString(w, `{"detail":"a key is needed"}`)
+			return
+		}
+		if r.URL.Path == "/whoami" {
+			_, _ = fmt.Fprintf(w, `{"tenant":"of %s"}`, key)
 			return
 		}
 		_, _ = fmt.Fprintf(w, "%s %s by %q", r.Method, r.URL, r.Header.Get("Authorization"))
@@ -60,7 +65,12 @@ const mark = Header + ": 1"
 // signIn returns the header with the cookie.
 func (w *world) signIn() string {
 	w.t.Helper()
-	out := w.do("POST", "/console/session", `{"key":"`+rightKey+`"}`, mark)
+	return w.signInWith(rightKey)
+}
+
+func (w *world) signInWith(key string) string {
+	w.t.Helper()
+	out := w.do("POST", "/console/session", `{"key":"`+key+`"}`, mark)
 	if out.Code != http.StatusNoContent || len(out.Result().Cookies()) != 1 {
 		w.t.Fatalf("the sign-in: %d %s", out.Code, out.Body)
 	}
@@ -282,14 +292,22 @@ func TestSessionsEnd(t *testing.T) {
 	if in(old) {
 		t.Error("a session outlived twelve hours")
 	}
+	other := w.signInWith(otherKey) // of another tenant: it makes no room
+	w.now = w.now.Add(time.Second)
 	first := w.signIn()
 	w.now = w.now.Add(time.Second)
 	second := w.signIn()
 	for range MaxSessions - 1 {
 		w.signIn()
 	}
-	if in(first) || !in(second) || len(w.c.sessions.byID) != MaxSessions {
-		t.Errorf("of too many sessions, the oldest is in %t, another %t; %d are held", in(first), in(second), len(w.c.sessions.byID))
+	if in(first) || !in(second) || !in(other) || len(w.c.sessions.byID) != MaxSessions+1 {
+		t.Errorf("of too many sessions, the oldest is in %t, another %t, that of another tenant %t; %d are held", in(first), in(second), in(other), len(w.c.sessions.byID))
+	}
+	w.now = w.now.Add(MaxIdle)
+	w.signIn()
+	w.c.sessions.makeRoom("of "+rightKey, w.now)
+	if len(w.c.sessions.byID) != 1 || len(w.c.sessions.of) != 1 || w.c.sessions.of["of "+rightKey] != 1 {
+		t.Errorf("after all but one have ended: %d sessions, %v", len(w.c.sessions.byID), w.c.sessions.of)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 
 // Bounds of sessions.
 const (
-	MaxSessions = 1000           // at a time; the one that was unused for longest makes room
+	MaxSessions = 1000           // of a tenant at a time; the one of the tenant that was unused for longest makes room
 	MaxAge      = 12 * time.Hour // after the sign-in
 	MaxIdle     = time.Hour      // without a request
 	maxBody     = 4 << 10        // bytes of a sign-in
@@ -30,8 +30,8 @@ const Header = "Weft-Console"
 // session is a person who has signed in. The API checks the key again at every request,
 // so a session ends with its key.
 type session struct {
-	key        string
-	born, used time.Time
+	key, tenant string
+	born, used  time.Time
 }
 
 // sessions has the keys by the digests of the cookies. Nothing of it is on disk.
@@ -39,6 +39,7 @@ type sessions struct {
 	now  func() time.Time
 	mu   sync.Mutex // guards byID
 	byID map[[32]byte]*session
+	of   map[string]int // sessions in byID by tenant
 }
 
 // cookieName has the prefix for which browsers demand Secure, where there is TLS.
@@ -107,7 +108,7 @@ func (s *sessions) find(id [32]byte) (string, bool) {
 	}
 	now := s.now()
 	if found.ended(now) {
-		delete(s.byID, id)
+		s.remove(id)
 		return "", false
 	}
 	found.used = now
@@ -119,41 +120,54 @@ func (x *session) ended(now time.Time) bool {
 }
 
 // begin makes a session, and returns the cookie's value.
-func (s *sessions) begin(key string) string {
+func (s *sessions) begin(key, tenant string) string {
 	random := make([]byte, 32)
 	_, _ = rand.Read(random) // it never fails
 	value := base64.RawURLEncoding.EncodeToString(random)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	if len(s.byID) >= MaxSessions {
-		s.makeRoom(now)
+	if s.of[tenant] >= MaxSessions {
+		s.makeRoom(tenant, now)
 	}
-	s.byID[sha256.Sum256([]byte(value))] = &session{key: key, born: now, used: now}
+	s.byID[sha256.Sum256([]byte(value))] = &session{key: key, tenant: tenant, born: now, used: now}
+	s.of[tenant]++
 	return value
 }
 
-// makeRoom removes the sessions that have ended, or else the session that was unused for
-// longest.
-func (s *sessions) makeRoom(now time.Time) {
+// makeRoom removes the sessions that have ended, or else the session of the tenant that was
+// unused for longest. Sign-ins of one tenant end no session of another.
+func (s *sessions) makeRoom(tenant string, now time.Time) {
 	var oldest [32]byte
 	var used time.Time
 	for id, x := range s.byID {
 		if x.ended(now) {
-			delete(s.byID, id)
-		} else if used.IsZero() || x.used.Before(used) {
+			s.remove(id)
+		} else if x.tenant == tenant && (used.IsZero() || x.used.Before(used)) {
 			oldest, used = id, x.used
 		}
 	}
-	if len(s.byID) >= MaxSessions {
-		delete(s.byID, oldest)
+	if s.of[tenant] >= MaxSessions {
+		s.remove(oldest)
+	}
+}
+
+// remove forgets a session, if there is one.
+func (s *sessions) remove(id [32]byte) {
+	x := s.byID[id]
+	if x == nil {
+		return
+	}
+	delete(s.byID, id)
+	if s.of[x.tenant]--; s.of[x.tenant] == 0 {
+		delete(s.of, x.tenant)
 	}
 }
 
 func (s *sessions) end(id [32]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.byID, id)
+	s.remove(id)
 }
 
 // session answers GET (is a key needed?), POST (sign in) and DELETE (sign out).
@@ -207,14 +221,26 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request, api http.Handle
 		refuse(w, http.StatusBadRequest, `The body must be {"key": "..."} with the key: `+err.Error())
 		return
 	}
-	if status, answer := probe(api, withKey(r, key)); status != http.StatusOK {
+	status, answer := probe(api, withKey(r, key))
+	if status != http.StatusOK {
 		pass(w, status, answer)
 		return
+	}
+	var who struct {
+		Tenant string `json:"tenant"`
+		Server bool   `json:"server_admin"`
+	}
+	if err := json.Unmarshal(answer, &who); err != nil {
+		refuse(w, http.StatusInternalServerError, "The server does not say whose key it is: "+err.Error())
+		return
+	}
+	if who.Server {
+		who.Tenant = "" // sessions of the server's own key are apart from those of any tenant
 	}
 	if old, ok := digest(r); ok {
 		c.sessions.end(old)
 	}
-	http.SetCookie(w, cookie(r, c.sessions.begin(key), int(MaxAge/time.Second)))
+	http.SetCookie(w, cookie(r, c.sessions.begin(key, who.Tenant), int(MaxAge/time.Second)))
 	w.WriteHeader(http.StatusNoContent)
 }
 
@@ -242,8 +268,8 @@ func cookie(r *http.Request, value string, seconds int) *http.Cookie {
 	return &http.Cookie{Name: cookieName(r), Value: value, Path: "/", MaxAge: seconds, HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode}
 }
 
-// probed is the path that says whether a key is right: every role may read it.
-const probed = "/workflows"
+// probed is the path that says whether a key is right, and whose it is: every role may read it.
+const probed = "/whoami"
 
 // probe asks the API as the client would, so that wrong keys count against its address.
 func probe(api http.Handler, r *http.Request) (int, []byte) {
@@ -251,7 +277,7 @@ func probe(api http.Handler, r *http.Request) (int, []byte) {
 	ask.Method, ask.URL, ask.RequestURI = http.MethodGet, &url.URL{Path: probed}, probed
 	ask.Body, ask.ContentLength = http.NoBody, 0
 	ask.Header = r.Header.Clone()
-	for _, name := range []string{"Accept", "Accept-Encoding", "Content-Type", "If-None-Match"} {
+	for _, name := range []string{"Accept", "Accept-Encoding", "Content-Type", "If-None-Match", "Weft-Tenant"} {
 		ask.Header.Del(name)
 	}
 	out := &recorder{header: http.Header{}, status: http.StatusOK}

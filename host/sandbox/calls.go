@@ -147,16 +147,7 @@ func (g *guest) copyOut(what abi.Import, src []byte, args []uint64) {
 		g.giveUp(codeTrap, "%s: %d bytes from offset %d are out of range: there are %d", what, length, off, len(src))
 	}
 	g.charge(bytesFuel(int(length)))
-	copyPieces(g.region(what, dst, length), src[off:])
-}
-
-// copyPieces copies len(to) bytes in pieces. The garbage collector can stop the goroutine
-// between pieces.
-func copyPieces(to, from []byte) {
-	for len(to) > 0 {
-		n := copy(to[:min(len(to), rewrite.Piece)], from)
-		to, from = to[n:], from[n:]
-	}
+	rewrite.Copy(g.region(what, dst, length), src[off:])
 }
 
 // clone copies a view of the guest's memory, into room if the view fits.
@@ -165,7 +156,7 @@ func clone(view, room []byte) []byte {
 		room = make([]byte, len(view))
 	}
 	room = room[:len(view)]
-	copyPieces(room, view)
+	rewrite.Copy(room, view)
 	return room
 }
 

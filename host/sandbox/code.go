@@ -17,6 +17,7 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/sandbox/codefiles"
 	"github.com/weftrun/weft/host/sandbox/rewrite"
 )
 
@@ -234,7 +235,7 @@ func (s *Sandbox) loadCode(key codeKey) (*code, error) {
 }
 
 func (s *Sandbox) openCode(key codeKey, folder string) (*code, error) {
-	if err := checkSeal(folder); err != nil {
+	if err := codefiles.Check(folder); err != nil {
 		return nil, err
 	}
 	skeleton, err := os.ReadFile(filepath.Join(folder, skeletonFile))
@@ -284,7 +285,7 @@ func (s *Sandbox) keepCode(key codeKey, skeleton []byte, compile func(folder str
 // keep makes a sealed folder, unless there is one. fill gets the folder under another
 // name, so that nobody sees it unfinished.
 func (s *Sandbox) keep(folder string, fill func(folder string) error) error {
-	if checkSeal(folder) == nil {
+	if codefiles.Check(folder) == nil {
 		return nil
 	}
 	temporary, err := os.MkdirTemp(s.cacheDir, unfinishedHere())
@@ -295,10 +296,10 @@ func (s *Sandbox) keep(folder string, fill func(folder string) error) error {
 	if err := fill(temporary); err != nil {
 		return err
 	}
-	if err := writeSeal(temporary); err != nil {
+	if err := codefiles.Seal(temporary); err != nil {
 		return err
 	}
-	if checkSeal(folder) == nil {
+	if codefiles.Check(folder) == nil {
 		return nil // another sandbox of this process was faster
 	}
 	if err := os.RemoveAll(folder); err != nil {

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/limit"
+	"github.com/weftrun/weft/host/sandbox/codefiles"
 	"github.com/weftrun/weft/host/sandbox/confine"
 )
 
@@ -153,7 +153,7 @@ func (s *Sandbox) serveCode(tenant string, ask *codeAsked, limits *host.Limits, 
 		return took, fmt.Errorf("open the folder of a build: %w", err)
 	}
 	defer func() { _ = root.Close() }()
-	skeleton, err := readRegular(root, skeletonFile, limits.CompileBytes)
+	skeleton, err := codefiles.ReadRegular(root, skeletonFile, limits.CompileBytes)
 	if err != nil {
 		return took, err
 	}
@@ -175,52 +175,9 @@ func (s *Sandbox) serveCode(tenant string, ask *codeAsked, limits *host.Limits, 
 		return err
 	})
 	if err == nil {
-		err = copyFiles(root, codeFolder, filepath.Join(s.codeFolder(key), codeFolder))
+		err = codefiles.Copy(root, codeFolder, filepath.Join(s.codeFolder(key), codeFolder))
 	}
 	return took, err
-}
-
-// readRegular reads a regular file of at most so many bytes.
-func readRegular(root *os.Root, name string, most int) ([]byte, error) {
-	info, err := root.Lstat(name)
-	if err != nil {
-		return nil, fmt.Errorf("read what the compiler has left: %w", err)
-	}
-	if !info.Mode().IsRegular() || info.Size() > int64(most) {
-		return nil, fmt.Errorf("the compiler has left %s as %v of %d bytes", name, info.Mode(), info.Size())
-	}
-	f, err := root.Open(name)
-	if err != nil {
-		return nil, fmt.Errorf("read what the compiler has left: %w", err)
-	}
-	defer func() { _ = f.Close() }()
-	content, err := io.ReadAll(io.LimitReader(f, int64(most)))
-	if err != nil {
-		return nil, fmt.Errorf("read what the compiler has left: %w", err)
-	}
-	return content, nil
-}
-
-// copyFiles copies the files of a folder, and those below it, into the folder to of root.
-// Copies, unlike links, leave the originals alone if a hostile process writes to them.
-func copyFiles(root *os.Root, to, from string) error {
-	if err := root.RemoveAll(to); err != nil {
-		return fmt.Errorf("copy compiled code: %w", err)
-	}
-	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		target := to + strings.TrimPrefix(path, from)
-		if entry.IsDir() {
-			return root.Mkdir(target, 0o700)
-		}
-		content, err := os.ReadFile(path)
-		if err == nil {
-			err = root.WriteFile(target, content, 0o600)
-		}
-		return err
-	})
 }
 
 // runCompiler runs the compiler's process on an order and its bytes, in an empty folder,

@@ -17,6 +17,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest/suite"
+	"github.com/weftrun/weft/host/sandbox/codefiles"
 )
 
 // compilerArgument has the test's program be a compiler.
@@ -174,7 +175,7 @@ func TestCacheBound(t *testing.T) {
 			}
 		}
 	}
-	_, total, err := keptIn(b.cacheDir)
+	_, total, err := codefiles.Kept(b.cacheDir, unfinished)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/sandbox/codefiles"
 )
 
 // onDisk lists the folders of compiled code.
@@ -78,7 +79,7 @@ func TestCompiledCodeOnDisk(t *testing.T) {
 		{"file added", func(t *testing.T, code, _ string) { writeFile(t, code+"2", []byte("x")) }, true},
 		{"another module", func(t *testing.T, code, seal string) {
 			writeFile(t, filepath.Join(filepath.Dir(seal), skeletonFile), []byte("other"))
-			if err := writeSeal(filepath.Dir(seal)); err != nil {
+			if err := codefiles.Seal(filepath.Dir(seal)); err != nil {
 				t.Fatal(err)
 			}
 		}, true},
@@ -117,7 +118,7 @@ func TestCompiledCodeOnDisk(t *testing.T) {
 			}
 			code := machineCode(t, there.codes[0])
 			good := readFile(t, code)
-			tt.damage(t, code, filepath.Join(there.codes[0], sealName))
+			tt.damage(t, code, filepath.Join(there.codes[0], codefiles.SealName))
 			if log := run(); strings.Contains(log, "damaged") != tt.warns {
 				t.Errorf("second start logs %q", log)
 			}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host/extism"
+	"github.com/weftrun/weft/host/sandbox/arena"
+	"github.com/weftrun/weft/host/sandbox/rewrite"
 	"github.com/weftrun/weft/host/sandbox/wasmbin"
 )
 
@@ -19,7 +21,7 @@ import (
 // extismCall is the state of a plugin's call that other guests do not have.
 type extismCall struct {
 	plugin *extism.Plugin
-	arena  arena
+	arena  arena.Arena
 	config map[string]string // configuration of the step, over the plugin's
 	staged map[string][]byte // variables set by the call; nil: removed
 	order  []string          // names in staged, in the order they were first set
@@ -31,7 +33,7 @@ type extismCall struct {
 
 // begin prepares for a call.
 func (e *extismCall) begin() {
-	e.arena.clear()
+	e.arena.Clear()
 	e.staged, e.order, e.config, e.bytes = nil, nil, nil, 0
 	e.status, e.header, e.exited = 0, nil, false
 }
@@ -64,25 +66,25 @@ func signature(params, results string) wasmbin.FuncType {
 // extismImports are the functions of extism:host/env.
 var extismImports = map[string]hostFunc{
 	"alloc":            {takes64gives64, func(g *guest, a []uint64) { a[0] = g.alloc(a[0]) }},
-	"free":             {takes64, func(g *guest, a []uint64) { g.extismArena(blockFuel).drop(a[0]) }},
-	"length":           {takes64gives64, func(g *guest, a []uint64) { a[0] = g.extismArena(blockFuel).length(a[0]) }},
-	"length_unsafe":    {takes64gives64, func(g *guest, a []uint64) { a[0] = g.extismArena(blockFuel).length(a[0]) }},
+	"free":             {takes64, func(g *guest, a []uint64) { g.extismArena(blockFuel).Drop(a[0]) }},
+	"length":           {takes64gives64, func(g *guest, a []uint64) { a[0] = g.extismArena(blockFuel).Length(a[0]) }},
+	"length_unsafe":    {takes64gives64, func(g *guest, a []uint64) { a[0] = g.extismArena(blockFuel).Length(a[0]) }},
 	"load_u8":          {takes64gives32, loadByte},
 	"load_u64":         {takes64gives64, loadWord},
 	"store_u8":         {signature("Ii", ""), storeByte},
 	"store_u64":        {takesTwo, storeWord},
 	"input_load_u8":    {takes64gives32, inputByte},
 	"input_load_u64":   {takes64gives64, inputWord},
-	"input_length":     {takes0gives64, func(g *guest, a []uint64) { a[0] = g.extismArena(moveFuel).input.length }},
-	"input_offset":     {takes0gives64, func(g *guest, a []uint64) { a[0] = g.extismArena(moveFuel).input.at }},
-	"input_set":        {takesTwo, func(g *guest, a []uint64) { g.setSpan(&g.extism.arena.input, a) }},
-	"output_length":    {takes0gives64, func(g *guest, a []uint64) { a[0] = g.extismArena(moveFuel).output.length }},
-	"output_offset":    {takes0gives64, func(g *guest, a []uint64) { a[0] = g.extismArena(moveFuel).output.at }},
-	"output_set":       {takesTwo, func(g *guest, a []uint64) { g.setSpan(&g.extism.arena.output, a) }},
+	"input_length":     {takes0gives64, func(g *guest, a []uint64) { a[0] = g.extismArena(moveFuel).Input.Length }},
+	"input_offset":     {takes0gives64, func(g *guest, a []uint64) { a[0] = g.extismArena(moveFuel).Input.At }},
+	"input_set":        {takesTwo, func(g *guest, a []uint64) { g.setSpan(&g.extism.arena.Input, a) }},
+	"output_length":    {takes0gives64, func(g *guest, a []uint64) { a[0] = g.extismArena(moveFuel).Output.Length }},
+	"output_offset":    {takes0gives64, func(g *guest, a []uint64) { a[0] = g.extismArena(moveFuel).Output.At }},
+	"output_set":       {takesTwo, func(g *guest, a []uint64) { g.setSpan(&g.extism.arena.Output, a) }},
 	"reset":            {signature("", ""), resetArena},
 	"error_set":        {takes64, setError},
-	"error_get":        {takes0gives64, func(g *guest, a []uint64) { a[0] = g.extismArena(moveFuel).err }},
-	"memory_bytes":     {takes0gives64, func(g *guest, a []uint64) { a[0] = g.extismArena(moveFuel).end() }},
+	"error_get":        {takes0gives64, func(g *guest, a []uint64) { a[0] = g.extismArena(moveFuel).Err }},
+	"memory_bytes":     {takes0gives64, func(g *guest, a []uint64) { a[0] = g.extismArena(moveFuel).End() }},
 	"config_get":       {takes64gives64, func(g *guest, a []uint64) { a[0] = g.configGet(a[0]) }},
 	"var_get":          {takes64gives64, func(g *guest, a []uint64) { a[0] = g.varGet(a[0]) }},
 	"var_set":          {takesTwo, func(g *guest, a []uint64) { g.varSet(a[0], a[1]) }},
@@ -100,7 +102,7 @@ var extismImports = map[string]hostFunc{
 func extismNames() []string { return slices.Sorted(maps.Keys(extismImports)) }
 
 // extismArena returns the arena and charges for an access.
-func (g *guest) extismArena(fuel uint64) *arena {
+func (g *guest) extismArena(fuel uint64) *arena.Arena {
 	g.charge(fuel)
 	return &g.extism.arena
 }
@@ -113,18 +115,18 @@ func (g *guest) alloc(n uint64) uint64 {
 	if g.mem != nil {
 		limit -= min(limit, uint64(g.mem.Size()))
 	}
-	if n > limit || a.bytes()+a.takes(n) > limit {
+	if n > limit || a.Bytes()+a.Takes(n) > limit {
 		g.giveUp(codeLimit, "alloc: %d bytes more, beside the %d that were allocated and the module's own memory, are more than %d (limit memory_bytes)",
-			n, a.bytes(), g.limits.MemoryBytes)
+			n, a.Bytes(), g.limits.MemoryBytes)
 	}
 	g.charge(bytesFuel(int(3 * n)))
-	return a.alloc(n)
+	return a.Alloc(n)
 }
 
 // extismBytes copies the block at an offset. It returns nothing if there is no block.
 func (g *guest) extismBytes(at uint64) []byte {
 	a := g.extismArena(blockFuel)
-	view := a.view(at, a.length(at))
+	view := a.View(at, a.Length(at))
 	g.charge(bytesFuel(len(view)))
 	return clone(view, nil)
 }
@@ -132,19 +134,19 @@ func (g *guest) extismBytes(at uint64) []byte {
 // give allocates a block with the given content.
 func (g *guest) give(content []byte) uint64 {
 	at := g.alloc(uint64(len(content)))
-	copyPieces(g.extism.arena.view(at, uint64(len(content))), content)
+	rewrite.Copy(g.extism.arena.View(at, uint64(len(content))), content)
 	return at
 }
 
 func loadByte(g *guest, args []uint64) {
-	b := g.extismArena(moveFuel).view(args[0], 1)
+	b := g.extismArena(moveFuel).View(args[0], 1)
 	if args[0] = 0; len(b) > 0 {
 		args[0] = uint64(b[0])
 	}
 }
 
 func storeByte(g *guest, args []uint64) {
-	if b := g.extismArena(moveFuel).view(args[0], 1); len(b) > 0 {
+	if b := g.extismArena(moveFuel).View(args[0], 1); len(b) > 0 {
 		b[0] = byte(args[1])
 	}
 }
@@ -152,24 +154,24 @@ func storeByte(g *guest, args []uint64) {
 // loadWord and storeWord fail where Extism's Go host fails.
 func loadWord(g *guest, args []uint64) {
 	a := g.extismArena(moveFuel)
-	if !a.has(args[0], 8) {
+	if !a.Has(args[0], 8) {
 		g.giveUp(codeTrap, "load_u64: could not read 8 bytes at offset %d", args[0])
 	}
-	args[0] = a.load(args[0])
+	args[0] = a.Load(args[0])
 }
 
 func storeWord(g *guest, args []uint64) {
 	a := g.extismArena(moveFuel)
-	if !a.has(args[0], 8) {
+	if !a.Has(args[0], 8) {
 		g.giveUp(codeTrap, "store_u64: could not write 8 bytes at offset %d", args[0])
 	}
-	a.store(args[0], args[1])
+	a.Store(args[0], args[1])
 }
 
 func inputByte(g *guest, args []uint64) {
 	a, at := g.extismArena(moveFuel), args[0]
-	if args[0] = 0; at < a.input.length {
-		if b := a.view(a.input.at+at, 1); len(b) > 0 {
+	if args[0] = 0; at < a.Input.Length {
+		if b := a.View(a.Input.At+at, 1); len(b) > 0 {
 			args[0] = uint64(b[0])
 		}
 	}
@@ -177,29 +179,30 @@ func inputByte(g *guest, args []uint64) {
 
 func inputWord(g *guest, args []uint64) {
 	a := g.extismArena(moveFuel)
-	if args[0] > a.end() {
+	if args[0] > a.End() {
 		g.giveUp(codeTrap, "input_load_u64: could not read 8 bytes at offset %d of the input", args[0])
 	}
-	args[0] = a.load(a.input.at + args[0])
+	args[0] = a.Load(a.Input.At + args[0])
 }
 
 // setSpan records where the input or the output is. A range out of bounds counts as none.
-func (g *guest) setSpan(s *span, args []uint64) {
-	if a := g.extismArena(moveFuel); args[1] == 0 || a.has(args[0], args[1]) {
-		*s = span{args[0], args[1]}
+func (g *guest) setSpan(s *arena.Span, args []uint64) {
+	if a := g.extismArena(moveFuel); args[1] == 0 || a.Has(args[0], args[1]) {
+		*s = arena.Span{At: args[0], Length: args[1]}
 	}
 }
 
 func setError(g *guest, args []uint64) {
-	if a := g.extismArena(moveFuel); args[0] == 0 || a.has(args[0], 1) {
-		a.err = args[0]
+	if a := g.extismArena(moveFuel); args[0] == 0 || a.Has(args[0], 1) {
+		a.Err = args[0]
 	}
 }
 
 func resetArena(g *guest, _ []uint64) {
 	a := g.extismArena(blockFuel)
-	g.charge(bytesFuel(len(a.b)) + uint64(len(a.blocks)))
-	a.clear()
+	content, blocks := a.Size()
+	g.charge(bytesFuel(content) + uint64(blocks))
+	a.Clear()
 }
 
 // onlyInStep unwinds a guest that calls a function available only in a step.
@@ -224,7 +227,7 @@ func (g *guest) configGet(at uint64) uint64 {
 
 // extismLog logs a line, if its level is enabled.
 func (g *guest) extismLog(level int, at uint64) {
-	defer g.extism.arena.drop(at)
+	defer g.extism.arena.Drop(at)
 	if level < g.extism.plugin.Level {
 		g.charge(blockFuel)
 		return

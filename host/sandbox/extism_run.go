@@ -11,6 +11,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/extism"
+	"github.com/weftrun/weft/host/sandbox/arena"
 )
 
 // What the host charges for those functions of Extism that are not host calls.
@@ -54,7 +55,7 @@ func (g *guest) must(im abi.Import, request []byte, err error) []byte {
 func (g *guest) varGet(at uint64) uint64 {
 	g.onlyInStep("var_get")
 	name := string(g.extismBytes(at))
-	g.extism.arena.drop(at)
+	g.extism.arena.Drop(at)
 	if value, ok := g.extism.staged[name]; ok {
 		return g.give(value)
 	}
@@ -83,18 +84,18 @@ func (g *guest) varSet(at, valueAt uint64) {
 	g.onlyInStep("var_set")
 	e := g.extism
 	name := string(g.extismBytes(at))
-	e.arena.drop(at)
+	e.arena.Drop(at)
 	var value []byte // nil: the variable is removed
 	if valueAt != 0 {
 		value = g.extismBytes(valueAt)
-		e.arena.drop(valueAt)
+		e.arena.Drop(valueAt)
 		if value == nil {
 			value = []byte{}
 		}
 	}
 	old, there := e.staged[name]
 	if !there {
-		e.bytes += len(name) + blockCharge
+		e.bytes += len(name) + arena.BlockCharge
 		e.order = append(e.order, name)
 	}
 	if e.bytes += len(value) - len(old); e.bytes > g.limits.CallBytes {
@@ -136,11 +137,11 @@ func (g *guest) httpRequest(at, bodyAt uint64) uint64 {
 	e := g.extism
 	e.status, e.header = 0, []byte("{}")
 	text := g.extismBytes(at)
-	e.arena.drop(at)
+	e.arena.Drop(at)
 	var body []byte
 	if bodyAt != 0 {
 		body = g.extismBytes(bodyAt)
-		e.arena.drop(bodyAt)
+		e.arena.Drop(bodyAt)
 	}
 	payload, err := extism.Request(text, body)
 	if err != nil {
@@ -234,7 +235,7 @@ func (g *guest) callExport(ctx *call, export string, input []byte) (code uint32,
 		return 0, fmt.Errorf("module %s has no function %s any more", g.module.digest, export)
 	}
 	at := g.give(input)
-	e.arena.input = span{at, uint64(len(input))}
+	e.arena.Input = arena.Span{At: at, Length: uint64(len(input))}
 	g.stack[0] = 0
 	err = f.CallWithStack(ctx, g.stack[:])
 	if err != nil && e.exited && isUnwound(err) && g.fail == nil && g.stop == nil {
@@ -263,10 +264,10 @@ func (g *guest) export(name string) api.Function {
 
 // errorText returns the error that the plugin set, or "".
 func (e *extismCall) errorText() string {
-	if e.arena.err == 0 {
+	if e.arena.Err == 0 {
 		return ""
 	}
-	text := e.arena.view(e.arena.err, e.arena.length(e.arena.err))
+	text := e.arena.View(e.arena.Err, e.arena.Length(e.arena.Err))
 	if len(text) > maxErrorText {
 		text = text[:maxErrorText]
 	}
@@ -276,10 +277,10 @@ func (e *extismCall) errorText() string {
 // outputOf makes the step's output from the plugin's output.
 func (g *guest) outputOf(step *extism.Step) []byte {
 	a := &g.extism.arena
-	if limit := g.limits.OutputBytes; a.output.length > uint64(limit) {
-		g.giveUp(codeLimit, "the output has %d bytes, at most %d are allowed (limit output_bytes)", a.output.length, limit)
+	if limit := g.limits.OutputBytes; a.Output.Length > uint64(limit) {
+		g.giveUp(codeLimit, "the output has %d bytes, at most %d are allowed (limit output_bytes)", a.Output.Length, limit)
 	}
-	view := a.view(a.output.at, a.output.length)
+	view := a.View(a.Output.At, a.Output.Length)
 	g.charge(4 * bytesFuel(len(view))) // parsing JSON and writing the result
 	out, err := step.Events(view)
 	if err != nil {

@@ -52,7 +52,7 @@ func (m *module) initialized(limits *host.Limits, memoryBytes int) (_ *guest, fu
 		return nil, 0, err
 	}
 	for _, s := range m.segments {
-		copyPieces(g.linear.Bytes()[s.Offset:][:len(s.Data)], s.Data)
+		rewrite.Copy(g.linear.Bytes()[s.Offset:][:len(s.Data)], s.Data)
 	}
 	begin := []string{rewrite.ExportStart, abi.ExportInitialize}
 	if m.plan.Extism != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/behalf"
+	"github.com/weftrun/weft/host/sandbox/flight"
 	"github.com/weftrun/weft/host/turns"
 )
 
@@ -33,7 +34,7 @@ type modules struct {
 // slot is the place of one module, compiled or being compiled.
 type slot struct {
 	key    moduleKey
-	flight flight[*module]
+	flight flight.Flight[*module]
 
 	// Guarded by modules.mu.
 	users  int           // leases, plus the goroutine that compiles
@@ -116,7 +117,7 @@ func (s *Sandbox) compiled(ctx context.Context, tenant string, e *slot, wasm []b
 		}
 		return err
 	}
-	return e.flight.get(ctx, start, func() (*module, error) {
+	return e.flight.Get(ctx, start, func() (*module, error) {
 		m, err := s.load(tenant, e.key, wasm, limits, turns.Of(ctx))
 		if err == nil {
 			s.modules.put(e, m)

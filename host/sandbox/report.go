@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/behalf"
 	"github.com/weftrun/weft/host/sandbox/rewrite"
 	"github.com/weftrun/weft/host/sandbox/wasmbin"
 )
@@ -58,7 +59,7 @@ type CustomSection struct {
 func (s *Sandbox) Report(ctx context.Context, wasm []byte, limits host.Limits) (Report, []host.Problem) {
 	limits = complete(limits, s.limits)
 	r := Report{Digest: digestOf(wasm), Bytes: len(wasm), Rewriter: rewrite.Version}
-	m, problems := inspect(wasm, limits)
+	m, problems := s.examine(behalf.Of(ctx), wasm, limits)
 	if m != nil {
 		r.read(m)
 	}

@@ -34,6 +34,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/behalf"
 	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/sandbox/buildqueue"
 	"github.com/weftrun/weft/host/sandbox/memory"
@@ -116,6 +117,7 @@ type Sandbox struct {
 	compiler    []string
 	workers     int // threads that compile one module; 0 means 1
 	building    *buildqueue.Queue
+	examining   *buildqueue.Queue // inspections in the server's own process
 	// compilerWall, if not 0, bounds the compiler's process by the clock, for tests.
 	compilerWall time.Duration
 	// only is the first tenant that used the sandbox. After a second tenant, shared is
@@ -178,7 +180,7 @@ func New(_ context.Context, c Config) (*Sandbox, error) {
 
 		reference: c.Reference, sourceLines: c.SourceLines,
 		compiler: c.Compiler,
-		building: buildqueue.New(runtime.NumCPU()),
+		building: buildqueue.New(runtime.NumCPU()), examining: buildqueue.New(2),
 		memories: memory.New(memory.Config{KeepBytes: keepEachCore * runtime.GOMAXPROCS(0)}),
 	}
 	s.coder = s.codeInMemory
@@ -253,7 +255,7 @@ func (s *Sandbox) Close(ctx context.Context) error {
 // also builds the module and keeps the result.
 func (s *Sandbox) Inspect(ctx context.Context, wasm []byte, limits host.Limits) (imports []string, problems []host.Problem) {
 	limits = complete(limits, s.limits)
-	m, problems := inspect(wasm, limits)
+	m, problems := s.examine(behalf.Of(ctx), wasm, limits)
 	if m != nil {
 		imports = importList(m)
 	}

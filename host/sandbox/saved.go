@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -12,11 +11,14 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/cpu"
 
+	"github.com/weftrun/weft/host/sandbox/codefiles"
+	"github.com/weftrun/weft/host/sandbox/confine"
 	"github.com/weftrun/weft/host/sandbox/memory"
 	"github.com/weftrun/weft/host/sandbox/rewrite"
 )
@@ -25,10 +27,6 @@ import (
 const (
 	planFile  = "plan.json"
 	imageFile = "image"
-	// sealName is the file that lists the digests of the other files. The compiler's
-	// runtime trusts most of what it reads: it checks only a sum of the machine code, and
-	// allocates by counts from the file. Therefore only sealed files are read.
-	sealName = "seal"
 	// unfinished is the prefix of the names of folders that are being filled. The process
 	// id follows.
 	unfinished = "unfinished-"
@@ -114,7 +112,7 @@ func (s *Sandbox) loadBuilt(key moduleKey) *module {
 //
 // errNoCode if the code is not on disk. Other errors say what is damaged.
 func (s *Sandbox) open(key moduleKey, folder string) (*module, error) {
-	if err := checkSeal(folder); err != nil {
+	if err := codefiles.Check(folder); err != nil {
 		return nil, err
 	}
 	read := func(name string) []byte {
@@ -149,14 +147,29 @@ func (s *Sandbox) open(key moduleKey, folder string) (*module, error) {
 	return m, nil
 }
 
-// removeUnfinished removes the unfinished builds of other processes.
+// unfinishedFor is how long an unfinished build may belong to a process that runs: longer
+// than any build takes.
+const unfinishedFor = time.Hour
+
+// removeUnfinished removes the unfinished builds of processes that have ended, and those
+// that are older than unfinishedFor: another process may have an old number by now.
 func removeUnfinished(folder string) error {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return fmt.Errorf("list the folder of compiled code: %w", err)
 	}
 	for _, entry := range entries {
-		if strings.HasPrefix(entry.Name(), unfinished) && !strings.HasPrefix(entry.Name(), unfinishedHere()) {
+		owner, of := strings.CutPrefix(entry.Name(), unfinished)
+		if !of {
+			continue
+		}
+		info, err := entry.Info()
+		if err != nil { // the process has finished it meanwhile
+			continue
+		}
+		owner, _, _ = strings.Cut(owner, "-")
+		pid, err := strconv.Atoi(owner)
+		if err != nil || !confine.Runs(pid) || time.Since(info.ModTime()) > unfinishedFor {
 			if err := os.RemoveAll(filepath.Join(folder, entry.Name())); err != nil {
 				return fmt.Errorf("remove what an unfinished build has left: %w", err)
 			}
@@ -166,68 +179,3 @@ func removeUnfinished(folder string) error {
 }
 
 func unfinishedHere() string { return fmt.Sprintf("%s%d-", unfinished, os.Getpid()) }
-
-// checkSeal compares the files of a folder with its seal.
-func checkSeal(folder string) error {
-	seal, err := os.ReadFile(filepath.Join(folder, sealName))
-	if err != nil {
-		return fmt.Errorf("read the seal: %w", err)
-	}
-	actual, err := sealOf(folder)
-	if err != nil {
-		return err
-	}
-	if !bytes.Equal(seal, actual) {
-		return errors.New("the files are not those that were sealed")
-	}
-	return nil
-}
-
-// writeSeal seals a folder.
-func writeSeal(folder string) error {
-	seal, err := sealOf(folder)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(folder, sealName), seal, 0o600); err != nil {
-		return fmt.Errorf("write the seal: %w", err)
-	}
-	return nil
-}
-
-// sealOf lists the files of a folder, one line each: SHA-256 in hex and path.
-func sealOf(folder string) ([]byte, error) {
-	names, err := sealable(folder)
-	if err != nil {
-		return nil, err
-	}
-	var seal []byte
-	for _, name := range names {
-		content, err := os.ReadFile(filepath.Join(folder, name))
-		if err != nil {
-			return nil, fmt.Errorf("read compiled code: %w", err)
-		}
-		sum := sha256.Sum256(content)
-		seal = append(seal, hex.EncodeToString(sum[:])+"  "+name+"\n"...)
-	}
-	return seal, nil
-}
-
-// sealable lists the files that a seal covers, sorted: all except the seal itself.
-func sealable(folder string) (names []string, err error) {
-	err = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		name, err := filepath.Rel(folder, path)
-		if err == nil && name != sealName {
-			names = append(names, name)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list compiled code: %w", err)
-	}
-	slices.Sort(names)
-	return names, nil
-}

@@ -8,46 +8,10 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
-	"github.com/weftrun/weft/host/scheduler/admission"
 	"github.com/weftrun/weft/host/scheduler/history"
 	"github.com/weftrun/weft/host/scheduler/tickets"
 	"github.com/weftrun/weft/host/state"
-	"github.com/weftrun/weft/host/traced"
 )
-
-// attempt is an open attempt of an invocation. It pins its session.
-type attempt struct {
-	ss      *session
-	inv     uint64
-	view    engine.Invocation
-	answers Answers
-	replay  bool            // it has a record, or ran before
-	traced  *traced.Attempt // for its span; nil: there is none, or it was made
-
-	// Guarded by ss.mu.
-	running   bool
-	cancel    context.CancelFunc // of the current run
-	abandoned bool               // nobody wants it: drop it when its guest is out
-	parked    bool               // waits for a write ticket
-	unparked  bool               // the ticket came free before the guest was out
-	resumed   bool               // what it waits for came before the guest was out
-	held      bool               // abandoned while its run is blocked
-	backoffs  int                // times in a row that the host could not run it
-	kept      uint64             // see deaths.CoreNote
-	goesOn    bool               // it is abandoned for now only
-	tok       *token             // of the current run
-	counts    bool               // as one that is in memory, in the run's demand
-	history.Spending
-
-	work *admission.Run // set once; Scheduler.mu guards what is in it
-	// waits is how often in a row the attempt waited for its module's code; the
-	// goroutine of its run uses it.
-	waits int
-	// Guarded by Scheduler.mu: see unserved.go.
-	service service
-	own     unserved
-	ofRun   *unserved
-}
 
 // open begins an invocation's attempt: fresh, or with what is stored of it.
 // It wants a core since a time. The caller holds ss.mu.
@@ -358,7 +322,7 @@ func (ss *session) drop(at *attempt) (unspent int64) {
 // log shows the guest's log lines in the server's log.
 func (at *attempt) log(lines []engine.LogRecord) {
 	for i := range lines {
-		at.say(slogLevel(lines[i].Level), lines[i].Message)
+		at.say(slog.Level(lines[i].Level), lines[i].Message)
 	}
 }
 
@@ -378,7 +342,7 @@ func (l live) effect(n uint64, req engine.Request, attach func(*engine.Result)) 
 	if at.abandoned || ss.dead {
 		return engine.ErrStale
 	}
-	if ss.mustPark(at, tickets.Writes(req)) {
+	if ss.tickets.Queue(at, tickets.Writes(req)) {
 		return ss.s.cfg.Parked
 	}
 	res, _, err := ss.tick(engine.Call{Invocation: at.inv, Attempt: at.view.Attempt, N: n, Request: req}, extras{attach: func(r *engine.Result) (fuel uint64) {
@@ -396,10 +360,4 @@ func (l live) effect(n uint64, req engine.Request, attach func(*engine.Result)) 
 		at.log([]engine.LogRecord{{Level: int64(slog.LevelWarn), Message: res.Response.Warning}})
 	}
 	return err
-}
-
-func (s *Scheduler) count(c *uint64) {
-	s.mu.Lock()
-	*c++
-	s.mu.Unlock()
 }

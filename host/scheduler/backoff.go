@@ -12,14 +12,6 @@ const (
 	mostBackoff  = 5 * time.Second
 )
 
-// backoff is an attempt whose guest the host could not run, being short of memory
-// for example. It waits without a token: the run is as it was, and the
-// time counts against none of its timeouts.
-type backoff struct {
-	at  *attempt
-	due time.Time
-}
-
 // backOff has an attempt tried again later. The caller holds the session's mu.
 func (c *cores) backOff(at *attempt, reason error) {
 	wait := min(firstBackoff<<min(at.backoffs, 10), mostBackoff)

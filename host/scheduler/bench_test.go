@@ -18,7 +18,10 @@ import (
 	"github.com/weftrun/weft/host/journal"
 	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/scheduler"
+	"github.com/weftrun/weft/host/scheduler/continuation"
+	"github.com/weftrun/weft/host/scheduler/suspects"
 	"github.com/weftrun/weft/host/store/memory"
+	"github.com/weftrun/weft/host/usage"
 )
 
 // bench is a scheduler, with all that is below it, that a test steps by hand.
@@ -39,11 +42,11 @@ type bench struct {
 	seldom                   int            // rest commits after so many steps; default: each
 	real                     bool           // the clock is package time's, a bubble's mostly
 	dueAtOnce, erase         int
-	quotas                   scheduler.Quotas // default: none
-	fails                    bool             // commits may fail, for good
-	beside                   bool             // work waits for commits: it goes on beside the test
-	begun                    int              // such work
-	aside                    atomic.Int64     // such work that has not ended
+	quotas                   usage.Quotas // default: none
+	fails                    bool         // commits may fail, for good
+	beside                   bool         // work waits for commits: it goes on beside the test
+	begun                    int          // such work
+	aside                    atomic.Int64 // such work that has not ended
 	after                    *scheduler.Scheduler
 	box                      *box       // nil: no notes are taken
 	life                     *boxLife   // of the scheduler
@@ -169,7 +172,7 @@ func (b *bench) open(t testing.TB) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var notes scheduler.Notes
+	var notes suspects.Notes
 	if b.box != nil {
 		b.life = b.box.open()
 		notes = b.life
@@ -179,7 +182,7 @@ func (b *bench) open(t testing.TB) *bench {
 		Answers: func(l scheduler.Live, o engine.AttemptOpen, r []engine.CallRecord) scheduler.Answers {
 			return hostcall.New(l, o, r)
 		},
-		Rehearse: func(o engine.AttemptOpen, r []engine.CallRecord, p *engine.Pending) scheduler.Rehearsal {
+		Rehearse: func(o engine.AttemptOpen, r []engine.CallRecord, p *engine.Pending) continuation.Rehearsal {
 			return hostcall.NewRehearsal(o, r, p)
 		},
 		Classify: classify, Parked: hostcall.ErrParked, Tokens: b.tokens, IdleAfter: 20 * time.Millisecond, Now: b.clock, Limits: b.limits, Resources: b.outside, Quotas: b.quotas,

@@ -16,12 +16,6 @@ import "github.com/weftrun/weft/host"
 // which the sandbox then reports.
 const mostCodeWaits = 3
 
-// codeKey names code that is being prepared.
-type codeKey struct {
-	digest string
-	tables int
-}
-
 // codeReady reports whether an attempt that has a token can begin its guest. If not,
 // the token is given back.
 func (c *cores) codeReady(at *attempt) bool {
@@ -39,7 +33,7 @@ func (c *cores) codeReady(at *attempt) bool {
 	key := codeKey{inv.Digest, inv.Limits.TableEntries}
 	c.s.mu.Lock()
 	c.queue.GiveBack(inv.Tenant)
-	at.serve(serviceOpen, c.s.now())
+	at.service.Wants(c.s.now())
 	c.s.counters.CodeWaits++
 	c.s.suspicion.trials.Prepares(at.suspectKey())
 	first := len(c.coming[key]) == 0

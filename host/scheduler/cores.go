@@ -102,7 +102,7 @@ func (c *cores) grant(now time.Time) (work []func(), next time.Time) {
 		if !ok {
 			break
 		}
-		it.Of.serve(serviceCore, s.now())
+		it.Of.serving().Has(s.now())
 		if it.Resume != nil {
 			close(it.Resume) // the guest resumes where it gave its token up
 			continue
@@ -165,9 +165,16 @@ func (c *cores) admitHeld(now time.Time) (work []func(), next time.Time) {
 	return nil, next
 }
 
-// Usage gives what a tenant has used; nothing for one that has run nothing.
-func (s *Scheduler) Usage(tenant string) fair.Usage {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.cores.budgets.Usage(tenant)
+// codeKey names code that is being prepared.
+type codeKey struct {
+	digest string
+	tables int
+}
+
+// backoff is an attempt whose guest the host could not run, being short of memory
+// for example. It waits without a token: the run is as it was, and the
+// time counts against none of its timeouts.
+type backoff struct {
+	at  *attempt
+	due time.Time
 }

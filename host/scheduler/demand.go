@@ -8,10 +8,6 @@ import (
 	"github.com/weftrun/weft/host/scheduler/admission"
 )
 
-// defaultStartWait is how long a start that waits for its run's end may have to wait for
-// its first core.
-const defaultStartWait = 15 * time.Second
-
 // AskStart implements host.Admission.
 func (s *Scheduler) AskStart(ctx context.Context, ask host.StartAsk) (release func(), err error) {
 	version, allowance, bounded := "", time.Duration(0), false
@@ -64,15 +60,6 @@ func (s *Scheduler) letPass(v *admission.Version, bytes int64) (release func()) 
 			s.starts.Passed(v, bytes)
 		}
 	}
-}
-
-// Waits are how long a new run surely waits for its first core: one of a tenant that has
-// nothing to do, and one of the tenant that has the most. What a run takes is what runs
-// took so far.
-func (s *Scheduler) Waits() (idle, busiest time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.starts.Waits()
 }
 
 // demands counts an attempt that is in memory from now on. The caller holds mu.

@@ -6,6 +6,8 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/scheduler/history"
+	"github.com/weftrun/weft/host/scheduler/refusal"
+	"github.com/weftrun/weft/host/scheduler/requests"
 )
 
 // A session is deleted in steps of bounded work, each a batch that goes through the
@@ -16,36 +18,6 @@ import (
 //	locked: no run is active -> first step queued, the session is dead
 //	load: its step is durable -> the store says ErrErasing -> another step -> ...
 //	     -> the store has none -> an empty session
-
-// DeleteSession deletes a session with all that it has; see host.Sessions.
-func (s *Scheduler) DeleteSession(ctx context.Context, tenant, id string) error {
-	if err := s.accepting(); err != nil {
-		return err
-	}
-	key := host.SessionKey{Tenant: tenant, Session: id}
-	for {
-		err := s.table.eraseLoaded(ctx, key)
-		switch {
-		// Somebody else deletes the session, or a handler with which it left memory.
-		case errors.Is(err, errDead):
-			continue
-		case errors.Is(err, errTell):
-			if _, err := s.mailer.Settle(ctx, key); err != nil {
-				return err
-			}
-			continue
-		case err != nil:
-			return err
-		}
-		break
-	}
-	ss, err := s.table.acquire(ctx, key, true)
-	if err != nil {
-		return err
-	}
-	ss.release()
-	return nil
-}
 
 // eraseLoaded loads a session and begins to delete it. A session whose journal does
 // not fold is deleted without being loaded.
@@ -89,12 +61,12 @@ func (ss *session) erase() error {
 	switch n := ss.eng.Active(); {
 	// Its name may be another session's by now.
 	case ss.dead:
-		return errDead
+		return refusal.ErrGone
 	case n > 0:
 		return host.Errorf(host.CodeConflict, "Session '%s' has %d active runs: cancel them first", ss.key.Session, n)
 	// The messages would be deleted with it.
 	case len(ss.eng.MailTo()) > 0:
-		return errTell
+		return requests.ErrMail
 	}
 	ss.lastPos = ss.s.cfg.Journal.Append(ss.s.cfg.Now(), ss.s.table.eraseItem(ss.key))
 	ss.die()
@@ -113,7 +85,7 @@ func (ss *session) die() {
 	if s.table.sessions[ss.key] == ss {
 		delete(s.table.sessions, ss.key)
 	}
-	s.dues.timers.Remove(ss.key)
+	s.dues.Remove(ss.key)
 	s.table.barriers[ss.key] = ss.lastPos
 	s.mu.Unlock()
 }

@@ -52,12 +52,8 @@ func (s *Scheduler) Leak() string {
 		return leftCalls(&s.calls)
 	case len(s.suspicion.unkept) != 0:
 		return fmt.Sprintf("%d attempts are to be durable first", len(s.suspicion.unkept))
-	case len(s.dues.admitted) != 0 || s.dues.firing:
-		return fmt.Sprintf("%d sessions are admitted, firing %v", len(s.dues.admitted), s.dues.firing)
-	case s.dues.asking || s.dues.loaders != 0 || len(s.dues.toLoad) != 0:
-		return fmt.Sprintf("asking %v, %d loaders, %d to load", s.dues.asking, s.dues.loaders, len(s.dues.toLoad))
 	}
-	return ""
+	return s.dues.Left()
 }
 
 // Ready is how many attempts wait for a token.

@@ -62,3 +62,85 @@ func (t *table) forgetTenant(tenant string) bool {
 	t.s.starts.Demand.Forget(tenant)
 	return true
 }
+
+// evict forgets sessions that have had nothing to do for long enough. The caller holds mu.
+func (t *table) evict(now time.Time) (work []func(), next time.Time) {
+	durable := t.s.cfg.Journal.Durable()
+	for n := len(t.idle); n > 0; n-- { // the longest idle is first, and looked at once
+		it := t.idle[0]
+		if now.Sub(it.since) < t.s.cfg.IdleAfter {
+			next = it.since.Add(t.s.cfg.IdleAfter)
+			break
+		}
+		t.idle[0] = idleSession{}
+		t.idle = t.idle[1:]
+		ss := t.sessions[it.key]
+		if ss == nil || ss.pins > 0 || !ss.idleSince.Equal(it.since) {
+			continue // it comes back, or came back, to the list with its last release
+		}
+		// Without pins nobody else looks at what ss.mu guards.
+		if ss.lastPos > durable {
+			it.since, ss.idleSince = now, now
+			t.idle = append(t.idle, it)
+			continue
+		}
+		if t.settleCounts(ss) {
+			continue
+		}
+		t.forget(ss)
+	}
+	if next.IsZero() && len(t.idle) > 0 {
+		next = now.Add(t.s.cfg.IdleAfter)
+	}
+	if len(t.barriers) > maxBarriers {
+		for key, pos := range t.barriers {
+			if pos <= durable {
+				delete(t.barriers, key)
+			}
+		}
+	}
+	t.s.keys.Prune(durable)
+	t.s.reserved.Prune(durable)
+	return nil, next
+}
+
+// forget takes a session out of memory that has no pins and is durable. The caller holds
+// mu.
+func (t *table) forget(ss *session) {
+	delete(t.sessions, ss.key)
+	for _, w := range ss.needs {
+		t.s.starts.Demand.Gone(w)
+	}
+	t.s.counters.Evicted++
+	if t.s.calls.Of(ss.key) > 0 {
+		return // the store does not know of its timer, as it waits for more
+	}
+	t.s.dues.Remove(ss.key)
+	if ss.eng != nil {
+		t.s.dues.Note(ss.eng.NextTimer())
+	}
+}
+
+// settleCounts has the counts of a session written that could leave memory; false: there are
+// none. The caller holds mu.
+func (t *table) settleCounts(ss *session) bool {
+	if !ss.owes() {
+		return false
+	}
+	ss.pins++
+	t.owing = append(t.owing, ss)
+	return true
+}
+
+// settleWork is the work of settleCounts. The caller holds mu.
+func (t *table) settleWork(time.Time) (work []func(), next time.Time) {
+	for _, ss := range t.owing {
+		work = append(work, ss.settleUnserved)
+	}
+	t.owing = nil
+	return work, time.Time{}
+}
+
+// maxBarriers is how many purged sessions are remembered before those whose
+// deletion is durable are forgotten.
+const maxBarriers = 1024

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/scheduler/admission"
 	"github.com/weftrun/weft/host/scheduler/downtime"
 )
 
@@ -75,4 +77,31 @@ func (l *life) work(now time.Time) (work []func(), next time.Time) {
 		work = append(work, l.mark)
 	}
 	return work, time.Time{}
+}
+
+// accepting refuses work while the scheduler stops or the store is down.
+func (s *Scheduler) accepting() error {
+	s.mu.Lock()
+	stopping := s.life.stopping
+	s.mu.Unlock()
+	if stopping {
+		return admission.ErrStopping
+	}
+	if err := s.cfg.Journal.Err(); err != nil {
+		return host.Unavailable(err)
+	}
+	return nil
+}
+
+// taking refuses what would add to the journal while so much of the tenant waits for
+// the disk that its runs stand still, and what accepting refuses.
+func (s *Scheduler) taking(tenant string) error {
+	if err := s.accepting(); err != nil {
+		return err
+	}
+	if s.cfg.Journal.OverHardLimit(tenant) {
+		return &host.Error{Code: host.CodeOverloaded, RetryAfter: time.Second,
+			Message: "the disk cannot keep up with the writes: the request had no effect"}
+	}
+	return nil
 }

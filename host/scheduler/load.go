@@ -10,7 +10,10 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/deaths"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/admission"
+	"github.com/weftrun/weft/host/scheduler/fair"
 	"github.com/weftrun/weft/host/scheduler/history"
+	"github.com/weftrun/weft/host/scheduler/requests"
 )
 
 // load folds the session's entries, and is noted for as long: they may be what ends
@@ -34,7 +37,7 @@ func (ss *session) load(ctx context.Context, barrier uint64) {
 	ss.s.mu.Lock()
 	ss.s.cores.queue.Owe(ss.key.Tenant, work)
 	ss.s.mu.Unlock()
-	ss.s.reads.note(ss.s.now(), err != nil && !history.Unfolds(err) && !errors.Is(err, host.ErrNotFound))
+	ss.s.reads.Note(ss.s.now(), err != nil && !history.Unfolds(err) && !errors.Is(err, host.ErrNotFound))
 	switch {
 	case err == nil:
 	// Before the look at what was not found: that may be a module that the journal names.
@@ -160,7 +163,7 @@ func (ss *session) recover(records map[uint64]*history.Record) {
 	for _, inv := range ss.eng.OutCalls() {
 		ss.callOut(inv, true)
 	}
-	s.dues.setTimer(ss.key, ss.eng.NextTimer())
+	s.dues.SetTimer(ss.key, ss.eng.NextTimer())
 }
 
 // lostTo returns how far timeouts move because the session was not served between its
@@ -172,4 +175,29 @@ func (ss *session) lostTo(boot int64) int64 {
 		return boot - last
 	}
 	return ss.s.life.down.Since(last)
+}
+
+// holders is a session as its write tickets see it.
+type holders struct{ *session }
+
+// Wanted implements tickets.Holders.
+func (holders) Wanted(at *attempt) bool { return !at.abandoned }
+
+// Granted implements tickets.Holders.
+func (h holders) Granted(at *attempt) {
+	// A guest that is still on the way out is run again by at.end.
+	if !at.parked {
+		at.unparked = true
+		return
+	}
+	at.parked = false
+	h.s.cores.ready(at)
+}
+
+func (t *table) newSession(key host.SessionKey) *session {
+	ss := &session{s: t.s, key: key, loaded: make(chan struct{}), attempts: map[uint64]*attempt{},
+		ended: map[string][]chan requests.Ended{}, unserved: map[string]*fair.Unserved{}, versions: map[string]string{}, needs: map[string]*admission.Run{},
+		suspended: map[uint64]*history.Record{}, ledger: history.NewLedger()}
+	ss.tickets.Init(holders{ss})
+	return ss
 }

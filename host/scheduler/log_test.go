@@ -10,6 +10,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/runlog"
 	"github.com/weftrun/weft/host/traced"
 )
 
@@ -29,8 +30,8 @@ func TestLogLinesHaveTheSameKeys(t *testing.T) {
 		{"session", func() { ss.log(ctx, slog.LevelError, "m", "error", errors.New("e")) }, map[string]any{"tenant": "acme", "session": "s1", "request": "r1", "error": "e"}},
 		{"attempt", func() { at.say(slog.LevelWarn, "m") }, map[string]any{"tenant": "acme", "workflow": "w", "handler": "h", "run": "r", "step": "one"}},
 		{"guest", func() { at.log([]engine.LogRecord{{Message: "m"}}) }, map[string]any{"tenant": "acme", "workflow": "w", "handler": "h", "run": "r", "step": "one"}},
-		{"begun", func() { s.log.began(ctx, run) }, map[string]any{"tenant": "acme", "session": "s1", "workflow": "w", "handler": "h", "run": "r", "request": "r1"}},
-		{"ended", func() { s.log.ended(run) }, map[string]any{"tenant": "acme", "session": "s1", "workflow": "w", "handler": "h", "run": "r", "status": "failed", "code": "boom", "steps": 0.0, "fuel": 0.0}},
+		{"begun", func() { s.log.Began(ctx, run) }, map[string]any{"tenant": "acme", "session": "s1", "workflow": "w", "handler": "h", "run": "r", "request": "r1"}},
+		{"ended", func() { s.log.Ended(run) }, map[string]any{"tenant": "acme", "session": "s1", "workflow": "w", "handler": "h", "run": "r", "status": "failed", "code": "boom", "steps": 0.0, "fuel": 0.0}},
 	} {
 		out.Reset()
 		tt.tell()
@@ -51,8 +52,8 @@ func TestLogLinesHaveTheSameKeys(t *testing.T) {
 		}
 	}
 	s.cfg.Log = slog.New(slog.DiscardHandler)
-	s.log = logger{s.cfg.Log}
-	if n := testing.AllocsPerRun(100, func() { s.log.ended(run); s.log.began(context.Background(), run) }); n != 0 {
+	s.log = runlog.Logger{Logger: s.cfg.Log}
+	if n := testing.AllocsPerRun(100, func() { s.log.Ended(run); s.log.Began(context.Background(), run) }); n != 0 {
 		t.Errorf("a line that is not written costs %v allocations", n)
 	}
 }

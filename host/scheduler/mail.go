@@ -2,26 +2,13 @@ package scheduler
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/scheduler/mail"
+	"github.com/weftrun/weft/host/scheduler/refusal"
 )
-
-// note makes a tick for which it is well if it comes too late. The caller holds mu.
-func (ss *session) note(t engine.Tick) {
-	_, _, err := ss.tick(t, extras{})
-	if err != nil && !tooLate(err) {
-		ss.log(context.Background(), slog.LevelError, "a message's tick is refused", "error", err)
-	}
-}
-
-// tooLate reports whether a tick was refused because what it is about is over.
-func tooLate(err error) bool {
-	return errors.Is(err, engine.ErrStale) || errors.Is(err, engine.ErrUnknownRun) || errors.Is(err, errDead)
-}
 
 // mailed is a session as the mailer sees it.
 type mailed struct{ *session }
@@ -50,18 +37,18 @@ func (ss mailed) Receive(ctx context.Context, messages []engine.Message) (refuse
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	if ss.dead {
-		return nil, errDead
+		return nil, refusal.ErrGone
 	}
 	for i := range messages {
 		m := &messages[i]
 		_, _, err := ss.tick(m.Tick(), extras{})
 		switch {
 		// What was received before, by a message that was carried twice, is dropped.
-		case err == nil || tooLate(err):
+		case err == nil || refusal.TooLate(err):
 		case host.CodeOf(err) == host.CodeUnavailable: // a module could not be read
 			return refused, err
 		case m.Start != nil:
-			refused = append(refused, engine.ChildEnd{RunID: m.Start.RunID, Err: guestError(err)})
+			refused = append(refused, engine.ChildEnd{RunID: m.Start.RunID, Err: refusal.ToGuest(err)})
 		default:
 			ss.log(ctx, slog.LevelError, "a message is refused", "error", err)
 		}

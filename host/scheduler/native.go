@@ -5,14 +5,9 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/weftrun/weft/abi"
-	"github.com/weftrun/weft/host/scheduler/versions"
+	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/work"
 )
-
-// checkUnits is how much the check of an event of n bytes may take, in units: beyond,
-// the event is refused.
-func checkUnits(n int) uint64 { return 60_000_000 + 200*uint64(n) }
 
 // native is work that the host does for a request without a guest. A little work is done
 // in place. Work that takes longer has a run token, in its tenant's turn, and gives way to
@@ -96,21 +91,12 @@ func (s *Scheduler) clocked(tenant string) (done func()) {
 	}
 }
 
-// startEvent checks the start event of a request and gives it its type.
-func (s *Scheduler) startEvent(ctx context.Context, tenant string, mod *versions.Module, ev abi.Event) (abi.Event, error) {
-	n := s.native(ctx, tenant, checkUnits(len(ev.Body)))
-	defer n.done()
-	return mod.StartEvent(n.Meter, s.cfg.Modules, ev)
-}
-
-// postedEvent checks an event that is posted to a run of a version.
-func (s *Scheduler) postedEvent(ctx context.Context, tenant, version string, ev abi.Event) (abi.Event, error) {
-	if ev.Body == nil {
-		ev.Body = abi.EmptyMap
-	}
-	n := s.native(ctx, tenant, checkUnits(len(ev.Body)))
-	defer n.done()
-	body, err := s.cfg.Modules.PrepareEvent(n.Meter, version, ev.Type, ev.Body)
-	ev.Body = body
-	return ev, err
+// play runs a guest of a rehearsal with a token of its tenant, as any run of a guest.
+func (c *cores) play(ctx context.Context, inv host.Invocation) (host.InvocationResult, error) {
+	tok := c.newToken(inv.Tenant, nil)
+	tok.acquire()
+	inv.Token = tok
+	res, err := c.s.cfg.Sandbox.Invoke(ctx, inv)
+	tok.release(res.Fuel, res.Work)
+	return res, err
 }

@@ -9,35 +9,6 @@ import (
 	"github.com/weftrun/weft/host/scheduler/suspects"
 )
 
-// Notes are what the next process knows of this one if this one ends without a word:
-// what held a core. Work is noted for as long as it can end the process: a run of a
-// guest with what its end does, a resource call while it is made, a session while it
-// is loaded.
-//
-// Methods may be called from any goroutine; a slot belongs to one goroutine at a time.
-// None of them waits or fails: notes that cannot be taken are left out.
-type Notes interface {
-	// Before tells how the process before ended.
-	Before() deaths.Death
-	// Begin begins this life, with suspects in phase apart, else in phase serving. If
-	// the process ends before, the next one hears of the end before once more.
-	Begin(s deaths.Suspicion)
-	// Enter notes work that begins to hold a core; the slot is below 0 if there is
-	// none. The note is not kept.
-	Enter(n *deaths.CoreNote) (slot int)
-	// At notes how far the guest of a slot has come; newest is "" if the newest host
-	// call is still the same. Leave notes that the work is over.
-	At(slot int, calls, burnt uint64, newest string)
-	Leave(slot int)
-	// Phase notes what the server does from now on, and Suspect who is suspected.
-	Phase(p deaths.CorePhase)
-	Suspect(list []deaths.Suspect)
-	// Alive is called every few seconds.
-	Alive()
-	// Unnoted counts the work that found no slot.
-	Unnoted() uint64
-}
-
 // note is what is noted of a run of the attempt's guest. The caller holds ss.mu.
 func (at *attempt) note() deaths.CoreNote {
 	return deaths.CoreNote{
@@ -45,11 +16,6 @@ func (at *attempt) note() deaths.CoreNote {
 		Invocation: at.inv, Attempt: at.view.Attempt, Kept: at.kept,
 		Digest: suspects.Hash(at.view.Version), Step: suspects.Hash(at.view.Step),
 	}
-}
-
-// suspectKey is the attempt's key among the suspects.
-func (at *attempt) suspectKey() deaths.CoreKey {
-	return deaths.CoreKey{Kind: deaths.CoreRun, Tenant: at.ss.key.Tenant, Session: at.ss.key.Session, Invocation: at.inv, Attempt: at.view.Attempt}
 }
 
 // enter notes that the token's run holds a core from now on.
@@ -101,46 +67,15 @@ func (t *token) Charged() uint64 {
 	return 0
 }
 
-// callNote notes a resource call while this process works on it, and not while the
-// call waits for others: a call may wait for minutes, and cannot end the process then.
-type callNote struct {
-	notes Notes
-	note  deaths.CoreNote
-	slot  int
-}
-
-func (s *Scheduler) noteCall(o *calls.Call, call *host.ResourceCall) *callNote {
-	n := &callNote{notes: s.cfg.Notes, note: deaths.CoreNote{
+// noteCall notes a resource call while this process works on it.
+func (s *Scheduler) noteCall(o *calls.Call, call *host.ResourceCall) *suspects.Noted {
+	return suspects.Note(s.cfg.Notes, deaths.CoreNote{
 		Kind: deaths.CoreCall, Tenant: o.Key.Session.Tenant, Session: o.Key.Session.Session, Invocation: o.Key.Invocation, Attempt: o.Attempt,
 		Digest: suspects.Hash(call.User.Digest), Step: suspects.Hash(call.Step),
-	}}
-	n.enter()
-	return n
+	})
 }
 
 // callKey is the call's key among the suspects.
 func callKey(o *calls.Call) deaths.CoreKey {
 	return deaths.CoreKey{Kind: deaths.CoreCall, Tenant: o.Key.Session.Tenant, Session: o.Key.Session.Session, Invocation: o.Key.Invocation, Attempt: o.Attempt}
 }
-
-func (c *callNote) enter() { c.slot = c.notes.Enter(&c.note) }
-func (c *callNote) leave() { c.notes.Leave(c.slot) }
-
-// wait implements host.ResourceCall.Waits.
-func (c *callNote) wait() (back func()) {
-	c.leave()
-	return c.enter
-}
-
-// noNotes takes no notes.
-type noNotes struct{}
-
-func (noNotes) Before() deaths.Death           { return deaths.Death{} }
-func (noNotes) Begin(deaths.Suspicion)         {}
-func (noNotes) Enter(*deaths.CoreNote) int     { return -1 }
-func (noNotes) At(int, uint64, uint64, string) {}
-func (noNotes) Leave(int)                      {}
-func (noNotes) Phase(deaths.CorePhase)         {}
-func (noNotes) Suspect([]deaths.Suspect)       {}
-func (noNotes) Alive()                         {}
-func (noNotes) Unnoted() uint64                { return 0 }

@@ -82,7 +82,7 @@ func (l *boxLife) do(change func()) {
 	}
 }
 
-// Before and what follows implement scheduler.Notes.
+// Before and what follows implement suspects.Notes.
 func (l *boxLife) Before() deaths.Death { return l.before }
 
 func (l *boxLife) Begin(s deaths.Suspicion) {

@@ -9,7 +9,9 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/deaths"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/kv"
 	"github.com/weftrun/weft/host/scheduler/calls"
+	"github.com/weftrun/weft/host/scheduler/refusal"
 )
 
 // The session's part of a call of a resource: its grant, its place in the queue, and its
@@ -38,10 +40,10 @@ func (ss *session) callOut(inv uint64, found bool) {
 	// A refusal is the call's answer. It goes through a queue like all answers, as no tick can
 	// be made here, within another.
 	if err != nil {
-		o.Known = guestError(err)
+		o.Known = refusal.ToGuest(err)
 		grant = host.ResourceGrant{Pool: "refused", InFlight: 1}
 	}
-	if o.Space = grant.Space; o.Space != (host.KVSpace{}) {
+	if o.Space = grant.Space; o.Space != (kv.Space{}) {
 		o.Pos = 0 // nothing outside, and its answer comes behind its intent
 	}
 	// In mode fail nobody makes a call a second time that perhaps was made before.
@@ -50,7 +52,7 @@ func (ss *session) callOut(inv uint64, found bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if o.Space == (host.KVSpace{}) && s.suspicion.waitsForJournal(deaths.CoreCall, call.Version, call.Step) {
+	if o.Space == (kv.Space{}) && s.suspicion.waitsForJournal(deaths.CoreCall, call.Version, call.Step) {
 		o.Pos = ss.lastPos
 	}
 	if later {
@@ -94,7 +96,7 @@ func (ss *session) grant(workflow, version, resource string) (host.ResourceGrant
 func (at *attempt) granted(resource, method string) (host.ResourceMode, error) {
 	grant, err := at.ss.grant(at.view.Workflow, at.view.Version, resource)
 	if err != nil {
-		return "", childError(err)
+		return "", refusal.Lasting(err)
 	}
 	return grant.ModeOf(method), nil
 }
@@ -119,21 +121,21 @@ func (h callHost) RetryAfter(key host.SessionKey, after time.Duration) time.Time
 // Note implements calls.Host.
 func (h callHost) Note(o *calls.Call, call *host.ResourceCall) (wait func() (back func()), leave func()) {
 	n := h.noteCall(o, call)
-	return n.wait, n.leave
+	return n.Wait, n.Leave
 }
 
 // CameBack implements calls.Host.
 func (h callHost) CameBack(o *calls.Call) { h.suspicion.cameBack(callKey(o)) }
 
 // Read implements calls.Host.
-func (h callHost) Read(failed bool) { h.reads.note(h.now(), failed) }
+func (h callHost) Read(failed bool) { h.reads.Note(h.now(), failed) }
 
 // Signal implements calls.Host.
 func (h callHost) Signal() { h.signal() }
 
 // Log implements calls.Host.
 func (h callHost) Log(level slog.Level, message string, o *calls.Call, args ...any) {
-	h.log.session(context.Background(), level, message, o.Key.Session, args)
+	h.log.Session(context.Background(), level, message, o.Key.Session, args)
 }
 
 // calling is a session as the caller of resources sees it.
@@ -181,15 +183,15 @@ func (ss calling) Answer(o *calls.Call, value abi.Raw, fail *abi.Error) {
 }
 
 // AnswerInside implements calls.Session.
-func (ss calling) AnswerInside(o *calls.Call, answer *host.KVAnswer, write *host.KVWrite) (pos uint64, ok bool) {
+func (ss calling) AnswerInside(o *calls.Call, answer *kv.Answer, write *kv.Write) (pos uint64, ok bool) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	var with extras
 	if write != nil {
-		with.kv = []host.KVWrite{*write}
+		with.kv = []kv.Write{*write}
 	}
 	_, pos, err := ss.tick(engine.ResourceAnswered{Invocation: o.Key.Invocation, Attempt: o.Attempt, N: o.N, Value: answer.Value, Err: answer.Err}, with)
-	if err != nil && !tooLate(err) {
+	if err != nil && !refusal.TooLate(err) {
 		ss.log(context.Background(), slog.LevelError, "the answer of a resource is refused", "error", err)
 	}
 	return pos, err == nil
@@ -197,21 +199,3 @@ func (ss calling) AnswerInside(o *calls.Call, answer *host.KVAnswer, write *host
 
 // Release implements calls.Session.
 func (ss calling) Release() { ss.release() }
-
-// noResources grants nothing.
-type noResources struct{}
-
-// Grant implements host.Resources.
-func (noResources) Grant(user host.ResourceUser, decl abi.ResourceDecl) (host.ResourceGrant, error) {
-	return host.ResourceGrant{}, host.Errorf(host.CodePermissionDenied, "the resource '%s' (kind %s) is not granted to workflow '%s': this server has no resources", decl.Name, decl.Kind, user.Workflow)
-}
-
-// Call implements host.Resources.
-func (noResources) Call(context.Context, host.ResourceCall) (abi.Raw, *abi.Error) {
-	return nil, &abi.Error{Code: string(host.CodePermissionDenied), Message: "this server has no resources"}
-}
-
-// Operate implements host.Resources.
-func (noResources) Operate(host.ResourceCall, host.KVSpace, host.KVData) host.KVAnswer {
-	return host.KVAnswer{Err: &abi.Error{Code: string(host.CodePermissionDenied), Message: "this server has no resources"}}
-}

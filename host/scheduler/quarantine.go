@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"time"
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/scheduler/history"
@@ -55,17 +54,6 @@ func (s *Scheduler) ReleaseSession(ctx context.Context, tenant, id string) (host
 	}
 	ss.release()
 	return s.past.Session(ctx, tenant, id)
-}
-
-// retryAfter is when to try again what an error of loading a session has kept from
-// being done. A session in quarantine has its own time.
-func (t *table) retryAfter(key host.SessionKey, otherwise time.Duration) time.Time {
-	t.s.mu.Lock()
-	defer t.s.mu.Unlock()
-	if until, ok := t.quarantine.Until(key); ok {
-		return until
-	}
-	return t.s.cfg.Now().Add(otherwise)
 }
 
 // purgeUnread queues the deletion of a handler of a session that cannot be loaded:
@@ -134,6 +122,6 @@ func (t *table) purgeQuarantined(run host.Run, loading error) (pos uint64, err e
 	if !ok {
 		return 0, host.Errorf(host.CodeUnavailable, "session %q is just being loaded, or deleted: try again", run.SessionID)
 	}
-	t.s.log.run(context.Background(), slog.LevelWarn, "a handler of a quarantined session is deleted", &run, "session", run.SessionID)
+	t.s.log.Run(context.Background(), slog.LevelWarn, "a handler of a quarantined session is deleted", &run, "session", run.SessionID)
 	return pos, nil
 }

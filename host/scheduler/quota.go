@@ -1,43 +1,11 @@
 package scheduler
 
 import (
-	"context"
-
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/scheduler/history"
 	"github.com/weftrun/weft/host/usage"
 )
-
-// Quotas counts what tenants have and use, and refuses what would be more than they
-// may. Its errors are [*host.Error]s. All methods except Ready and Grow are called
-// under mutexes: they must neither block nor call back.
-type Quotas interface {
-	// Ready is called before Begin, and asks the store if need be.
-	Ready(ctx context.Context, tenant string) error
-	// Grow refuses what a client would add to a session.
-	Grow(ctx context.Context, tenant string) error
-	// Begin takes the place of a run; Room says whether there is one.
-	Begin(tenant string, waits bool) error
-	Room(tenant string) error
-	// Runs counts runs that have begun, or ended, besides those of Begin.
-	Runs(tenant string, active, waiting int)
-	// Spend counts what was used up at a time in Unix nanoseconds.
-	Spend(tenant string, at int64, spent usage.Spent)
-}
-
-// noQuotas are the quotas of a scheduler that was given none.
-type noQuotas struct{}
-
-func (noQuotas) Ready(context.Context, string) error { return nil }
-func (noQuotas) Grow(context.Context, string) error  { return nil }
-func (noQuotas) Begin(string, bool) error            { return nil }
-func (noQuotas) Room(string) error                   { return nil }
-func (noQuotas) Runs(string, int, int)               {}
-func (noQuotas) Spend(string, int64, usage.Spent)    {}
-
-// runs counts runs of a session that have begun and not ended, and that wait.
-type runs struct{ active, waiting int }
 
 // runs counts those of the session. The caller holds mu.
 func (ss *session) runs() runs {
@@ -45,8 +13,8 @@ func (ss *session) runs() runs {
 	return runs{active: ss.eng.Active() - waiting, waiting: waiting}
 }
 
-// place takes the place of a run that the next tick begins. The caller holds mu, as
-// is giveBack if that tick is refused.
+// place takes the place of a run that the next tick begins. giveBack gives the place back if
+// that tick is refused. The caller of both holds mu.
 func (ss *session) place(waits bool) (places runs, err error) {
 	if err := ss.s.cfg.Quotas.Begin(ss.key.Tenant, waits); err != nil {
 		return runs{}, err

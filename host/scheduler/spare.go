@@ -1,9 +1,6 @@
 package scheduler
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // Two deaths of class memory within memoryWindow make the server run half as many
 // guests at a time, and keep half as many instances for them, for as long.
@@ -30,17 +27,6 @@ func (p *spare) begin(deaths [2]int64) {
 	p.until = until
 	s.cfg.Spare(true)
 	s.cfg.Log.Warn("the system has ended the server twice for its memory: fewer steps run at a time, and fewer instances are kept", "at_a_time", s.cores.queue.Size(), "until", until)
-}
-
-// Reduced says in what way, and why, less is done at a time than could be; "" if all is.
-func (s *Scheduler) Reduced() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.cores.spare.until.IsZero() {
-		return ""
-	}
-	return fmt.Sprintf("%d of %d steps run at a time and half of the instances are kept, until %s: the system has ended the server twice for its memory",
-		s.cores.queue.Size(), s.cores.queue.Size()+s.cores.spare.tokens, s.cores.spare.until.UTC().Format(time.RFC3339))
 }
 
 // end gives back what begin took, and says when to look again. The caller

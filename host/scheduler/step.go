@@ -30,36 +30,6 @@ func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
 	return work, next
 }
 
-// duty is a part of what Step does. do is the caller holds mu, and gives the work that is
-// to be done now, and when to look again; zero: when something happens.
-type duty struct {
-	do     func(now time.Time) (work []func(), next time.Time)
-	always bool // also while suspects are tried
-}
-
-// setDuties lists the duties in their order. What makes attempts ready comes before
-// the tokens are given out; what lets sessions leave memory comes before the timers and
-// before other sessions are loaded.
-func (s *Scheduler) setDuties() {
-	s.duties = []duty{
-		{s.cores.admitHeld, true},
-		{s.cores.spare.end, true},
-		{s.suspicion.letKept, true},
-		{s.suspicion.work, true},
-		{s.cores.backoffOver, false},
-		{s.mailer.Work, false},
-		{s.calls.Work, false},
-		{s.admitWaiting, true},
-		{s.cores.grant, false},
-		{s.table.evict, false},
-		{s.dues.fireWork, false},
-		{s.dues.work, false},
-		{s.table.settleWork, false},
-		{s.old.Work, false},
-		{s.life.work, true},
-	}
-}
-
 // admitWaiting lets starts and events of clients in for which there is room by now.
 func (s *Scheduler) admitWaiting(time.Time) (work []func(), next time.Time) {
 	if s.gate.Waiting() > 0 {

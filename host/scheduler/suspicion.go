@@ -130,7 +130,7 @@ func (u *suspicion) work(now time.Time) (work []func(), next time.Time) {
 	return work, next
 }
 
-// trialHost is the scheduler as trials see it. Its methods are the caller holds mu.
+// trialHost is the scheduler as trials see it. The caller of its methods holds mu.
 type trialHost struct{ *Scheduler }
 
 // Phase implements suspects.Host.
@@ -162,7 +162,7 @@ func (h trialHost) Blame(key deaths.CoreKey) {
 func (h trialHost) RunAlone(it readyItem) (work func(), most time.Duration) {
 	at := it.Of
 	h.cores.queue.Seize(at.ss.key.Tenant)
-	at.serve(serviceCore, h.now())
+	at.service.Has(h.now())
 	return func() { h.run(at) }, at.view.Limits.Complete().WallTime
 }
 
@@ -203,7 +203,7 @@ func (u *suspicion) find(key deaths.CoreKey) (blame, there bool, pos uint64) {
 	// The load has come back, with an error: it does not end the server.
 	if err != nil {
 		if host.CodeOf(err) != host.CodeNotFound && !history.Unfolds(err) {
-			s.log.session(context.Background(), slog.LevelError, "the session of a step that is suspected to end the server cannot be loaded", host.SessionKey{Tenant: key.Tenant, Session: key.Session}, []any{"error", err})
+			s.log.Session(context.Background(), slog.LevelError, "the session of a step that is suspected to end the server cannot be loaded", host.SessionKey{Tenant: key.Tenant, Session: key.Session}, []any{"error", err})
 		}
 		return false, false, 0
 	}

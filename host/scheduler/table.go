@@ -7,7 +7,6 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
-	"github.com/weftrun/weft/host/scheduler/admission"
 	"github.com/weftrun/weft/host/scheduler/history"
 	"github.com/weftrun/weft/host/scheduler/quarantine"
 )
@@ -36,14 +35,6 @@ type idleSession struct {
 func (t *table) init(s *Scheduler) {
 	*t = table{s: s, sessions: map[host.SessionKey]*session{}, barriers: map[host.SessionKey]uint64{}}
 	t.quarantine.Init(s.cfg.Now)
-}
-
-func (t *table) newSession(key host.SessionKey) *session {
-	ss := &session{s: t.s, key: key, loaded: make(chan struct{}), attempts: map[uint64]*attempt{},
-		ended: map[string][]chan ended{}, unserved: map[string]*unserved{}, versions: map[string]string{}, needs: map[string]*admission.Run{},
-		suspended: map[uint64]*history.Record{}, ledger: history.NewLedger()}
-	ss.tickets.Init(holders{ss})
-	return ss
 }
 
 // begin pins a session that nobody can know yet, as its id was drawn just now:
@@ -140,68 +131,6 @@ func (ss *session) release() {
 	}
 }
 
-// maxBarriers is how many purged sessions are remembered before those whose
-// deletion is durable are forgotten.
-const maxBarriers = 1024
-
-// evict forgets sessions that have had nothing to do for long enough. The caller holds mu.
-func (t *table) evict(now time.Time) (work []func(), next time.Time) {
-	durable := t.s.cfg.Journal.Durable()
-	for n := len(t.idle); n > 0; n-- { // the longest idle is first, and looked at once
-		it := t.idle[0]
-		if now.Sub(it.since) < t.s.cfg.IdleAfter {
-			next = it.since.Add(t.s.cfg.IdleAfter)
-			break
-		}
-		t.idle[0] = idleSession{}
-		t.idle = t.idle[1:]
-		ss := t.sessions[it.key]
-		if ss == nil || ss.pins > 0 || !ss.idleSince.Equal(it.since) {
-			continue // it comes back, or came back, to the list with its last release
-		}
-		// Without pins nobody else looks at what ss.mu guards.
-		if ss.lastPos > durable {
-			it.since, ss.idleSince = now, now
-			t.idle = append(t.idle, it)
-			continue
-		}
-		if t.settleCounts(ss) {
-			continue
-		}
-		t.forget(ss)
-	}
-	if next.IsZero() && len(t.idle) > 0 {
-		next = now.Add(t.s.cfg.IdleAfter)
-	}
-	if len(t.barriers) > maxBarriers {
-		for key, pos := range t.barriers {
-			if pos <= durable {
-				delete(t.barriers, key)
-			}
-		}
-	}
-	t.s.keys.Prune(durable)
-	t.s.reserved.Prune(durable)
-	return nil, next
-}
-
-// forget takes a session out of memory that has no pins and is durable. The caller holds
-// mu.
-func (t *table) forget(ss *session) {
-	delete(t.sessions, ss.key)
-	for _, w := range ss.needs {
-		t.s.starts.Demand.Gone(w)
-	}
-	t.s.counters.Evicted++
-	if t.s.calls.Of(ss.key) > 0 {
-		return // the store does not know of its timer, as it waits for more
-	}
-	t.s.dues.timers.Remove(ss.key)
-	if ss.eng != nil {
-		t.s.dues.note(ss.eng.NextTimer())
-	}
-}
-
 // retryLoad is when a session that is due but does not load is tried again.
 const retryLoad = 10 * time.Second
 
@@ -216,36 +145,27 @@ func (t *table) ensure(key host.SessionKey, complaint string, use func(*session)
 	case host.CodeOf(err) != host.CodeNotFound: // else it was purged
 		// The quarantine of a session that does not fold is in the log already.
 		if !history.Unfolds(err) {
-			t.s.log.session(context.Background(), slog.LevelError, complaint, key, []any{"error", err})
+			t.s.log.Session(context.Background(), slog.LevelError, complaint, key, []any{"error", err})
 		}
 		again := t.retryAfter(key, retryLoad)
 		t.s.mu.Lock()
 		if t.s.calls.Of(key) > 0 { // askDue would pass it over
-			t.s.dues.timers.Set(key, again.UnixNano())
+			t.s.dues.Set(key, again.UnixNano())
 		} else {
-			t.s.dues.note(again.UnixNano())
+			t.s.dues.Note(again.UnixNano())
 		}
 		t.s.mu.Unlock()
 		t.s.signal()
 	}
 }
 
-// settleCounts has the counts of a session written that could leave memory; false: there are
-// none. The caller holds mu.
-func (t *table) settleCounts(ss *session) bool {
-	if !ss.owes() {
-		return false
+// retryAfter is when to try again what an error of loading a session has kept from
+// being done. A session in quarantine has its own time.
+func (t *table) retryAfter(key host.SessionKey, otherwise time.Duration) time.Time {
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	if until, ok := t.quarantine.Until(key); ok {
+		return until
 	}
-	ss.pins++
-	t.owing = append(t.owing, ss)
-	return true
-}
-
-// settleWork is the work of settleCounts. The caller holds mu.
-func (t *table) settleWork(time.Time) (work []func(), next time.Time) {
-	for _, ss := range t.owing {
-		work = append(work, ss.settleUnserved)
-	}
-	t.owing = nil
-	return work, time.Time{}
+	return t.s.cfg.Now().Add(otherwise)
 }

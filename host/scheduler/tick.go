@@ -3,28 +3,18 @@ package scheduler
 import (
 	"context"
 	"log/slog"
-	"maps"
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/scheduler/history"
+	"github.com/weftrun/weft/host/scheduler/refusal"
 )
-
-// extras is what goes along with a tick: into its journal item, or into its entry before
-// the entry is journaled. The zero value is nothing.
-type extras struct {
-	repeats []host.Repeat  // of the request that makes the tick
-	kv      []host.KVWrite // of the answer that the tick brings
-	places  runs           // that the tenant's quota has counted already
-	// attach completes the entry, and gives the fuel that is billed with the entry.
-	attach func(*engine.Result) (fuel uint64)
-}
 
 // tick reduces a tick, journals its entry and carries out the commands. It
 // returns the entry's queue position. The caller holds mu.
 func (ss *session) tick(t engine.Tick, with extras) (engine.Result, uint64, error) {
 	if ss.dead {
-		return engine.Result{}, 0, errDead
+		return engine.Result{}, 0, refusal.ErrGone
 	}
 	now, before := ss.s.cfg.Now(), ss.runs()
 	res, err := ss.eng.Reduce(ss.s.now(), t)
@@ -123,7 +113,7 @@ func (ss *session) observe(it *host.JournalItem) {
 		if !r.Status.Final() {
 			continue
 		}
-		ss.s.log.ended(r)
+		ss.s.log.Ended(r)
 		if t != nil {
 			t.Ran(r)
 		}
@@ -141,66 +131,49 @@ func (ss *session) observe(it *host.JournalItem) {
 	}
 }
 
-// carryOut does what a tick's commands want, and says whether a run ended. The caller
+// Now and then a session writes a snapshot of itself into its journal, so that it
+// is loaded by that and a bounded tail: when enough entries have been written since
+// the last one, and at least as many bytes as that one had, so that snapshots of a
+// large state are no more than half of what is written.
+
+// wrote counts an entry and, if it is time, writes a snapshot behind it. The caller
 // holds mu.
-func (ss *session) carryOut(cmds []engine.Command) (over bool) {
-	var changed map[string]host.Run
-	for _, c := range cmds {
-		switch c := c.(type) {
-		case engine.StartAttempt:
-			ss.open(c.Invocation, ss.suspended[c.Invocation], ss.s.now())
-			delete(ss.suspended, c.Invocation)
-		case engine.Abandon:
-			// The bill and the span come first: both need the record, which goes then.
-			ss.settleSuspended(c.Invocation)
-			ss.tellSuspended(c)
-			delete(ss.suspended, c.Invocation)
-			ss.abandon(c.Invocation, c.Held)
-			ss.s.calls.TakeBack(ss.key, c.Invocation)
-		case engine.CallOut:
-			ss.callOut(c.Invocation, false)
-		case engine.RunChanged:
-			// The end of the run follows, and needs the record.
-			if c.Run.Status.Final() {
-				if changed == nil {
-					changed = map[string]host.Run{}
-				}
-				changed[c.Run.RunID] = c.Run
-			}
-		case engine.Mail:
-			ss.s.mailer.Post(ss.key, c.To)
-		case engine.RunEnded:
-			delete(ss.versions, c.RunID)
-			ss.met(c.RunID, changed[c.RunID].Status)
-			ss.s.mu.Lock()
-			delete(ss.unserved, c.RunID)
-			ss.s.mu.Unlock()
-			for _, w := range ss.ended[c.RunID] {
-				w <- ended{run: changed[c.RunID], pos: ss.lastPos}
-			}
-			delete(ss.ended, c.RunID)
-			over = true
-		}
+func (ss *session) wrote(e *engine.Entry) {
+	t, cfg := &ss.tail, &ss.s.cfg
+	if e.Snapshot != nil {
+		*t = tail{last: len(e.Snapshot)}
+		return
 	}
-	// Invocations that waited for a worker end with their run, and no command says so.
-	if over {
-		for inv := range ss.suspended {
-			ss.settleSuspended(inv)
-		}
-		gone := func(inv uint64, _ *history.Record) bool { _, ok := ss.eng.Invocation(inv); return !ok }
-		maps.DeleteFunc(ss.suspended, gone)
+	t.entries++
+	t.bytes += history.SizeOf(e)
+	if t.entries < cfg.SnapshotEntries && t.bytes < cfg.SnapshotBytes || t.bytes < t.last {
+		return
 	}
-	ss.s.dues.setTimer(ss.key, ss.eng.NextTimer())
-	return over
+	var res engine.Result
+	var err error
+	held := ss.ledger.Held()
+	if most := maxSnapshot - history.SizeOfHeld(held); most > ss.eng.State().Bytes() {
+		res, _, err = ss.tick(engine.TakeSnapshot{Held: held, Most: most}, extras{})
+	}
+	if err != nil {
+		// Nothing is lost by it: the journal is whole without.
+		ss.log(context.Background(), slog.LevelError, "a session gives no snapshot", "error", err)
+	}
+	// The session is too large. Perhaps it is smaller when as much again has been written.
+	if res.Entry == nil {
+		*t = tail{last: maxSnapshot}
+	}
 }
 
-// takeTurns begins the queued runs of the session whose turn has come. The caller holds
-// mu.
-func (ss *session) takeTurns() {
-	for !ss.dead && ss.eng.TurnDue() {
-		if _, _, err := ss.tick(engine.BeginRun{}, extras{}); err != nil {
-			ss.log(context.Background(), slog.LevelError, "a queued run cannot begin", "error", err)
-			return
-		}
+// maxSnapshot bounds the snapshot of a session in its journal, in bytes: with the
+// batch around it, it has to fit into a row that can be read again. A session that
+// holds more is loaded from further back.
+const maxSnapshot = 32 << 20
+
+// note makes a tick for which it is well if it comes too late. The caller holds mu.
+func (ss *session) note(t engine.Tick) {
+	_, _, err := ss.tick(t, extras{})
+	if err != nil && !refusal.TooLate(err) {
+		ss.log(context.Background(), slog.LevelError, "a message's tick is refused", "error", err)
 	}
 }

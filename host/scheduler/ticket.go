@@ -1,8 +1,6 @@
 package scheduler
 
 import (
-	"log/slog"
-
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/state"
 )
@@ -16,7 +14,7 @@ func (l live) Begin(p state.Path, want bool) (*state.Node, bool, error) {
 		return nil, false, engine.ErrStale
 	}
 	paths := []state.Path{p}
-	if ss.mustPark(at, paths) {
+	if ss.tickets.Queue(at, paths) {
 		return nil, false, ss.s.cfg.Parked
 	}
 	if want {
@@ -33,29 +31,3 @@ func (l live) End() {
 	defer ss.mu.Unlock()
 	ss.tickets.GiveUp(l.at)
 }
-
-// mustPark puts an attempt in the queue of a ticket that covers one of the paths,
-// if another holds it. The caller holds mu.
-func (ss *session) mustPark(at *attempt, paths []state.Path) bool {
-	return ss.tickets.Queue(at, paths)
-}
-
-// holders is a session as its write tickets see it.
-type holders struct{ *session }
-
-// Wanted implements tickets.Holders.
-func (holders) Wanted(at *attempt) bool { return !at.abandoned }
-
-// Granted implements tickets.Holders.
-func (h holders) Granted(at *attempt) {
-	// A guest that is still on the way out is run again by at.end.
-	if !at.parked {
-		at.unparked = true
-		return
-	}
-	at.parked = false
-	h.s.cores.ready(at)
-}
-
-// slogLevel is the level of a guest's log line; the numbers are slog's.
-func slogLevel(l int64) slog.Level { return slog.Level(l) }

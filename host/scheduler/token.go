@@ -85,7 +85,7 @@ func (t *token) Checkpoint(units uint64) error {
 		return nil
 	}
 	back := make(chan struct{})
-	t.at.serve(serviceOpen, s.now())
+	t.at.serving().Wants(s.now())
 	s.cores.queue.Push(t.tenant, readyItem{Of: t.at, Resume: back})
 	s.cores.queue.Release(t.tenant)
 	s.counters.Yields++
@@ -202,7 +202,7 @@ func (t *token) release(fuel, work uint64) {
 	if t.long {
 		s.cores.queue.Computes(t.tenant, -1)
 	}
-	t.at.serve(serviceOpen, s.now())
+	t.at.serving().Wants(s.now())
 	s.cores.queue.Release(t.tenant)
 	wanted := s.cores.queue.Ready() > 0 || s.suspicion.trials != nil
 	s.mu.Unlock()

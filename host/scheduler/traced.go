@@ -9,29 +9,6 @@ import (
 	"github.com/weftrun/weft/host/traced"
 )
 
-// Tracer makes the spans of traces. It hears what has ended, with the times that the
-// journal has of it: nothing is held while a run waits. The ids of a span follow from its
-// run alone, so that they are the same after a restart. Its methods are called from any
-// goroutine and under mutexes: they must neither block nor call back, and must neither keep
-// nor change their arguments.
-type Tracer interface {
-	// Span gives the traceparent of a run's own span.
-	Span(run *traced.Run) string
-	// Child gives the trace of a run that an attempt begins.
-	Child(at *traced.Attempt) *host.Trace
-	// Outgoing gives the trace that a call of a service carries; nil: none.
-	Outgoing(call *traced.Call) *host.Trace
-
-	// Ran: a run has its final record, which perhaps is not durable yet.
-	Ran(run *host.Run)
-	// Attempted: an attempt of a step has ended.
-	Attempted(at *traced.Attempt)
-	// Called: a call of a resource was made.
-	Called(call *traced.Call)
-	// Posted: a run has got an event from outside.
-	Posted(post *traced.Post)
-}
-
 // traceOf is the trace of the request that asks for a run; with was, the run that
 // the new one continues.
 func (s *Scheduler) traceOf(ctx context.Context, was *host.Run) *host.Trace {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/fair"
 )
 
 // Time in which nobody could do anything for want of a core counts against no timeout.
@@ -17,59 +18,6 @@ import (
 // leastUnserved is what is worth an entry, in nanoseconds.
 const leastUnserved = 1_000_000
 
-// unserved counts the time in which something wants a core and has none. Guarded by
-// Scheduler.mu.
-type unserved struct {
-	open, served int   // attempts, and those of them that have a core
-	since        int64 // of the newest change, Unix nanoseconds
-	sum          int64 // nanoseconds
-}
-
-func (u *unserved) change(open, served int, now int64) {
-	if u.open > 0 && u.served == 0 {
-		u.sum += max(now-u.since, 0)
-	}
-	u.open, u.served, u.since = u.open+open, u.served+served, now
-}
-
-// take gives the count, which begins anew.
-func (u *unserved) take(now int64) int64 {
-	u.change(0, 0, now)
-	sum := u.sum
-	u.sum = 0
-	return sum
-}
-
-// service is whether an attempt has a core.
-type service uint8
-
-const (
-	serviceNone service = iota // it has not begun
-	serviceOpen                // it wants a core
-	serviceCore                // it has one
-	serviceOver                // it no longer wants one
-)
-
-// serve notes whether the attempt has a core. Nobody has enlisted that of a rehearsal.
-// The caller holds Scheduler.mu.
-func (at *attempt) serve(to service, now int64) {
-	if at == nil || at.ofRun == nil || at.service == serviceOver || at.service == to {
-		return
-	}
-	one := func(is bool) int {
-		if is {
-			return 1
-		}
-		return 0
-	}
-	isOpen := func(s service) bool { return s == serviceOpen || s == serviceCore }
-	open := one(isOpen(to)) - one(isOpen(at.service))
-	served := one(to == serviceCore) - one(at.service == serviceCore)
-	at.service = to
-	at.own.change(open, served, now)
-	at.ofRun.change(open, served, now)
-}
-
 // enlist pins the session for an attempt, which wants a core since a time. The caller holds
 // ss.mu.
 func (ss *session) enlist(at *attempt, before, since int64) {
@@ -79,11 +27,10 @@ func (ss *session) enlist(at *attempt, before, since int64) {
 	ss.pins++
 	of := ss.unserved[at.view.RunID]
 	if of == nil {
-		of = &unserved{}
+		of = &fair.Unserved{}
 		ss.unserved[at.view.RunID] = of
 	}
-	at.own.sum, at.ofRun = before, of
-	at.serve(serviceOpen, since)
+	at.service.Begin(of, before, since)
 }
 
 // leave notes that an attempt no longer wants a core, and returns the time by which its
@@ -92,8 +39,7 @@ func (at *attempt) leave() (unspent int64) {
 	s := at.ss.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at.serve(serviceOver, s.now())
-	return at.own.sum
+	return at.service.End(s.now())
 }
 
 // unspent returns by how much a timeout must move, once. The caller holds ss.mu.
@@ -112,9 +58,9 @@ func (ss *session) unspent(t engine.Timeout) int64 {
 	defer s.mu.Unlock()
 	switch of := ss.unserved[t.RunID]; {
 	case t.Invocation != 0:
-		return ss.attempts[t.Invocation].own.take(s.now())
+		return ss.attempts[t.Invocation].service.Take(s.now())
 	case of != nil:
-		return of.take(s.now())
+		return of.Take(s.now())
 	}
 	return 0
 }
@@ -138,7 +84,7 @@ func (ss *session) extend(t engine.Timeout) bool {
 // holds Scheduler.mu, while nobody has the session pinned.
 func (ss *session) owes() bool {
 	for _, of := range ss.unserved {
-		if of.sum >= leastUnserved {
+		if of.Sum() >= leastUnserved {
 			return true
 		}
 	}
@@ -168,6 +114,6 @@ func (ss *session) settleUnserved() {
 	ss.s.mu.Lock()
 	defer ss.s.mu.Unlock()
 	for _, of := range ss.unserved {
-		of.sum = 0
+		of.Drop()
 	}
 }

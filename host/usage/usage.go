@@ -1,5 +1,5 @@
 // Package usage has the amounts that a tenant has spent, by months of UTC, and how many
-// of its runs have not ended.
+// of its runs have not ended, and declares what counts and limits them.
 //
 // It does not depend on how they are counted or limited.
 package usage

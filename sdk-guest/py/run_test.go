@@ -488,7 +488,7 @@ class Open(weft.BaseModel):
 		{`Special(items={"name": "tea"})`, "schema_violation", "items must be a list"},
 		{`weft.field_validator("name", mode="wrap")`, "invalid_message", "field_validator has no mode 'wrap' in a step"},
 		{`type("T", (weft.BaseModel,), {"__module__": "main", "f": weft.field_validator("absent")(lambda cls, v: v)})()`, "invalid_message", `T: field_validator('absent'): there is no field absent`},
-		{`type("T", (weft.BaseModel,), {"__module__": "main", "model_config": {"frozen": True}})()`, "invalid_message", "T: model_config has no frozen=True in a step"},
+		{`type("T", (weft.BaseModel,), {"__module__": "main", "model_config": {"from_attributes": True}})()`, "invalid_message", "T: model_config has no from_attributes=True in a step"},
 		{`weft.Field(validation_alias="itemName")`, "panic", "Field has no validation_alias in a step: give the field the name that it has in the JSON"},
 		{`exec("from weft import computed_field")`, "panic", `weft has no computed_field: a dump holds fields only`},
 		{`weft.validators`, "panic", `module 'weft' has no attribute 'validators'`},
@@ -512,16 +512,111 @@ cart = Cart(items=[Item(name="tea")])
 		{`cart.model_dump()`, `{"open":true,"items":[{"name":"tea","note":null}]}`},
 		{`cart.model_dump(exclude_none=True)`, `{"open":true,"items":[{"name":"tea"}]}`},
 		{`cart.model_dump(mode="json", exclude_defaults=True)`, `{"items":[{"name":"tea"}]}`},
+		{`[cart.model_dump(include={"items"}), cart.model_copy(update={"items": cart.items[0]}).model_dump(include={"items": {"name"}}),
+			cart.model_copy(update={"items": cart.items[0]}).model_dump(exclude={"open": True, "items": {"note"}})]`,
+			`[{"items":[{"name":"tea","note":null}]},{"items":{"name":"tea"}},{"items":{"name":"tea"}}]`},
 		{`[Cart().model_dump(exclude_defaults=True), Cart(open=False).model_dump_json(exclude_defaults=True)]`, `[{},"{\"open\":false}"]`},
 	} {
 		wantResult(t, models+"def run(): return "+tt.call, tt.want)
 	}
 	for call, want := range map[string]string{
-		`cart.model_dump(exclude_unset=True)`:  "model_dump has no exclude_unset",
-		`weft.Field(alias="itemName")`:         "Field has no alias in a step: give the field the name",
-		`weft.Field(default=1, multiple_of=3)`: "Field has no multiple_of in a step",
+		`cart.model_dump(exclude_unset=True)`: "model_dump has no exclude_unset",
+		`weft.Field(alias="itemName")`:        "Field has no alias in a step: give the field the name",
+		`weft.Field(default=1, max_digits=3)`: "Field has no max_digits in a step",
 	} {
 		wantError(t, models+"def run(): return "+call, "panic", want)
+	}
+}
+
+// Models do what those of pydantic do: the values are what pydantic gives.
+func TestModelsOfPydantic(t *testing.T) {
+	const models = `
+import datetime, decimal, enum, functools, typing
+T = typing.TypeVar("T")
+class Cat(weft.BaseModel):
+    kind: typing.Literal["cat"] = "cat"
+    lives: int = 9
+class Dog(weft.BaseModel):
+    kind: typing.Literal["dog"] = "dog"
+    name: str = "rex"
+class Page(weft.BaseModel, typing.Generic[T]):
+    items: list[T]
+    first: T | None = None
+class Tree(weft.BaseModel, typing.Generic[T]):
+    value: T
+    page: Page[T] | None = None
+class Numbers(Page[int]): pass
+class Color(enum.Enum): RED = "red"
+class Frozen(weft.BaseModel):
+    model_config = weft.ConfigDict(frozen=True, str_strip_whitespace=True)
+    a: str = ""
+class Raw(weft.BaseModel):
+    raw: bytes = b"xy"
+    empty: bytes = b""
+class All(weft.BaseModel):
+    pet: Cat | Dog = weft.Field(default_factory=Dog, discriminator="kind")
+    took: datetime.timedelta = datetime.timedelta(0)
+    price: decimal.Decimal = decimal.Decimal(1)
+    day: datetime.date | None = None
+    at: datetime.datetime | None = None
+    rows: dict[int, str] = {}
+    nested: list[dict[Color, int]] = []
+    five: int = weft.Field(default=5, multiple_of=5)
+    total: int = 0
+    def model_post_init(self, context): self.total = self.five + 1
+    @functools.cached_property
+    def double(self): return self.total * 2
+class Range(weft.BaseModel):
+    low: int
+    high: int
+    @weft.field_validator("high")
+    @classmethod
+    def above(cls, v, info):
+        assert v > info.data["low"], "high is not above low"
+        return v
+class Holder(weft.BaseModel):
+    ranges: list[Range] = []
+    cat: Cat | None = None
+def problem(f):
+    try: f()
+    except weft.ValidationError as e: return [list(e.errors()[0]["loc"]), e.errors()[0]["msg"], e.error_count()]
+def took(v): return All(took=v).took.total_seconds()
+`
+	for _, tt := range []struct{ call, want string }{
+		{`[Page[int](items=["1"]), Page[Cat](items=[{}], first={"lives": 1}).first.lives, Page(items=["x", 1]), Numbers(items=["2"], first="3")]`,
+			`[{"first":null,"items":[1]},1,{"first":null,"items":["x",1]},{"first":3,"items":[2]}]`},
+		{`[Tree[int](value="1", page={"items": ["2"]}), Page[int] is Page[int], Page[int].__name__, isinstance(Page[int](items=[]), Page)]`,
+			`[{"page":{"first":null,"items":[2]},"value":1},true,"Page[int]",true]`},
+		{`[type(All(pet={"name": "z"}).pet).__name__, type(All(pet={"kind": "cat"}).pet).__name__, type(All(pet={}).pet).__name__]`, `["Dog","Cat","Cat"]`},
+		{`[took(5), took("5"), took("PT1M"), took("P1DT2H"), took("-PT0.5S"), took("00:01:30"), took("1 day, 0:00:01.5")]`, `[5.0,5.0,60.0,93600.0,-0.5,90.0,86401.5]`},
+		{`[datetime.timedelta(seconds=s) for s in (0, 90, 93600.25, -3600, 86400)]`, `["PT0S","PT1M30S","P1DT2H0.25S","-PT1H","P1D"]`},
+		{`[All(price=0.1).price, All(day="2026-01-02T00:00:00").day, All(at=datetime.date(2026, 1, 2)).at, All(at="2026-01-02T03:04:05+00:00").at]`,
+			`["0.1","2026-01-02","2026-01-02T00:00:00","2026-01-02T03:04:05Z"]`},
+		{`[All(rows={"1": "a"}).rows == {1: "a"}, All(rows={1: "a"}, nested=[{"red": 1}]).model_dump(include={"rows"}, mode="json"), All(rows={1: "a"}, nested=[{"red": 1}])]`,
+			`[true,{"rows":{"1":"a"}},{"at":null,"day":null,"pet":{"kind":"dog","name":"rex"},"five":5,"rows":{"1":"a"},"took":"PT0S","price":"1","total":6,"nested":[{"red":1}]}]`},
+		{`[All(five=10).total, All().double, "double" in (lambda a: a.double and a.model_dump())(All())]`, `[11,12,false]`},
+		{`[Frozen(a=" x ").a, hash(Frozen()) == hash(Frozen()), {Frozen(): 1}[Frozen()], str(Frozen(a="x")), repr(Frozen(a="x"))]`, `["x",true,1,"a='x'","Frozen(a='x')"]`},
+		{`[Raw().model_dump_json(), weft._model.schema_of(Raw)["properties"]["raw"]["default"], weft._model.initial_of(Raw)]`,
+			`["{\"raw\":\"xy\",\"empty\":\"\"}","xy",{"raw":"xy","empty":""}]`},
+		{`[list(Range.model_fields), Range.model_fields["low"].is_required(), Raw.model_fields["raw"].annotation is bytes, Range.model_rebuild(), Raw().model_extra]`,
+			`[["low","high"],true,true,null,null]`},
+		{`problem(lambda: Holder(ranges=[{"low": 1, "high": 2}, {"low": 2, "high": 1}]))`, `[["ranges",1,"high"],"ranges[1]: high: high is not above low",1]`},
+		{`problem(lambda: Holder(ranges=[{"low": 1}]))`, `[["ranges",0,"high"],"ranges[0]: Range: the field high is missing",1]`},
+		{`problem(lambda: Holder(cat={"lives": "many"}))[0]`, `["cat","lives"]`},
+		{`problem(lambda: Holder.model_validate_json("{"))[0]`, `[]`},
+	} {
+		wantResult(t, models+"def run(): return "+tt.call, tt.want)
+	}
+	for _, tt := range []struct{ call, code, want string }{
+		{`Page[int](items=["x"])`, "schema_violation", "items[0] must be an int"},
+		{`Cat[int]`, "panic", "Cat takes no types: write class Cat(BaseModel, Generic[T])"},
+		{`setattr(Cat(), "live", 1)`, "error", `"Cat" object has no field "live"`},
+		{`setattr(Frozen(), "a", 1)`, "schema_violation", "a: Frozen is frozen"},
+		{`All(five=7)`, "schema_violation", "five must be a multiple of 5, and it is 7"},
+		{`took("soon")`, "schema_violation", "took must be a timedelta, and 'soon'"},
+		{`took("P")`, "schema_violation", "took must be a timedelta, and 'P'"},
+	} {
+		wantError(t, models+"def run(): return "+tt.call, tt.code, tt.want)
 	}
 }
 

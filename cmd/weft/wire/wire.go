@@ -32,13 +32,16 @@ import (
 	"github.com/weftrun/weft/host/resource"
 	"github.com/weftrun/weft/host/sandbox"
 	"github.com/weftrun/weft/host/scheduler"
+	"github.com/weftrun/weft/host/scheduler/continuation"
 	"github.com/weftrun/weft/host/scheduler/history"
+	"github.com/weftrun/weft/host/scheduler/suspects"
 	"github.com/weftrun/weft/host/scheduler/versions"
 	"github.com/weftrun/weft/host/store/memory"
 	"github.com/weftrun/weft/host/store/postgres"
 	"github.com/weftrun/weft/host/store/sqlite"
 	"github.com/weftrun/weft/host/stream"
 	"github.com/weftrun/weft/host/trace"
+	"github.com/weftrun/weft/host/traced"
 	"github.com/weftrun/weft/host/work"
 )
 
@@ -106,8 +109,8 @@ type Config struct {
 
 	// CacheBytes limits the compile cache; see [sandbox.Config]. 0: no limit.
 	CacheBytes int64
-	// Code is the folder of the compile cache, for tests whose hosts share compiled
-	// modules. Default: a folder in Data.
+	// Code is the folder of the compile cache. Several processes may share it. Default: a
+	// folder in Data, or none if Data is InMemory.
 	Code string
 	// StartWait: see scheduler.Config.
 	StartWait time.Duration
@@ -225,7 +228,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 		Answers: func(l scheduler.Live, o engine.AttemptOpen, r []engine.CallRecord) scheduler.Answers {
 			return hostcall.New(l, o, r)
 		},
-		Rehearse: func(o engine.AttemptOpen, r []engine.CallRecord, p *engine.Pending) scheduler.Rehearsal {
+		Rehearse: func(o engine.AttemptOpen, r []engine.CallRecord, p *engine.Pending) continuation.Rehearsal {
 			return hostcall.NewRehearsal(o, r, p)
 		},
 		Notes: notes(h.box), Classify: func(err error) scheduler.Unwound { return scheduler.Unwound(hostcall.Classify(err)) }, Parked: hostcall.ErrParked, Observer: observer(cfg.Metrics), Quotas: h.Quotas, Tracer: tracer(cfg.Tracer),
@@ -319,7 +322,7 @@ func (h *Host) openBox(cfg Config) {
 }
 
 // notes returns nil without a box, because an interface that holds a nil pointer is not nil.
-func notes(b *blackbox.Box) scheduler.Notes {
+func notes(b *blackbox.Box) suspects.Notes {
 	if b == nil {
 		return nil
 	}
@@ -351,7 +354,7 @@ func (s observedSandbox) Invoke(ctx context.Context, inv host.Invocation) (host.
 
 // tracer returns nil, and not an interface that holds a nil pointer, if there is no
 // tracer.
-func tracer(t *trace.Tracer) scheduler.Tracer {
+func tracer(t *trace.Tracer) traced.Tracer {
 	if t == nil {
 		return nil
 	}

@@ -265,3 +265,12 @@ func (w *rewriter) module(code []byte) []byte {
 	b = appendSection(b, wasmbin.SectionData, data)
 	return appendSection(b, wasmbin.SectionCustom, w.nameSection())
 }
+
+// Copy copies len(to) bytes in pieces. The garbage collector can stop the goroutine between
+// pieces.
+func Copy(to, from []byte) {
+	for len(to) > 0 {
+		n := copy(to[:min(len(to), Piece)], from)
+		to, from = to[n:], from[n:]
+	}
+}

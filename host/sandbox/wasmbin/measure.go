@@ -1,13 +1,25 @@
 package wasmbin
 
-import "fmt"
+import (
+	"fmt"
+	"runtime"
+)
+
+// codeTurn is how many bytes of code are read before other goroutines get the processor,
+// about 0.1 ms of work.
+const codeTurn = 16 << 10
 
 // readCode reads every instruction of every function once, checks its form and fills in
 // the fields of Body.
 func (m *Module) readCode() error {
 	imported := m.Imported(KindFunc)
+	turn := 0
 	for i := range m.Bodies {
 		b := &m.Bodies[i]
+		if turn += len(b.Code); turn > codeTurn {
+			turn = 0
+			runtime.Gosched()
+		}
 		r := &Reader{Rest: b.Code, Offset: b.Offset}
 		r.measure(b, func(in *Instruction) { m.note(imported+uint32(i), in) })
 		if r.Err != nil {

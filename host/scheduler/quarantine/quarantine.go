@@ -1,5 +1,6 @@
 // Package quarantine has the sessions that are left alone for a while, because what is
-// stored of them does not fold, or because the store could not read them.
+// stored of them does not fold, or because the store could not read them. It counts how many
+// reads fail.
 //
 // It must not depend on how a session is loaded.
 package quarantine

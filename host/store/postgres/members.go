@@ -15,6 +15,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/cluster"
+	"github.com/weftrun/weft/host/store/postgres/schema"
 )
 
 // Members is the table of nodes; see [cluster.Table]. It has a connection of its own for
@@ -129,7 +130,7 @@ func (m *Members) enter(ctx context.Context, tx pgx.Tx, self cluster.Self) (plac
 	if _, err := rand.Read(random[:]); err != nil {
 		return place, err
 	}
-	steps, err := steps()
+	newest, err := schema.Newest()
 	if err != nil {
 		return place, err
 	}
@@ -158,7 +159,7 @@ func (m *Members) enter(ctx context.Context, tx pgx.Tx, self cluster.Self) (plac
 	err = tx.QueryRow(ctx, `INSERT INTO nodes (name, slot, state, version, schema, url, key, lease, settings, drained)
 		SELECT $1, (SELECT min(s) FROM generate_series(0, 1023) s WHERE s NOT IN (SELECT slot FROM nodes WHERE state IN ('joining', 'live', 'leaving'))),
 			'live', $2, $3, $4, $5, $6, $7, $8 RETURNING epoch`,
-		text(self.Name), text(self.Version), len(steps), text(self.URL), self.Key, int64(self.Lease), string(settings), self.Drained).Scan(&place.Epoch)
+		text(self.Name), text(self.Version), newest, text(self.URL), self.Key, int64(self.Lease), string(settings), self.Drained).Scan(&place.Epoch)
 	if err != nil {
 		return place, err
 	}

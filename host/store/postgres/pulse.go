@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/store/postgres/schema"
 	"github.com/weftrun/weft/host/store/record"
 )
 
@@ -185,7 +186,7 @@ func (s *Store) claim(ctx context.Context) (epoch uint64, err error) {
 	if err != nil {
 		name = "unknown"
 	}
-	list, err := steps()
+	known, err := schema.Newest()
 	if err != nil {
 		return 0, err
 	}
@@ -203,7 +204,7 @@ func (s *Store) claim(ctx context.Context) (epoch uint64, err error) {
 			}
 		}
 		err := tx.QueryRow(ctx, `INSERT INTO nodes (name, slot, state, version, schema) VALUES ($1, 0, 'live', '', $2) RETURNING epoch`,
-			name, len(list)).Scan(&epoch)
+			name, known).Scan(&epoch)
 		if err != nil {
 			return err
 		}

@@ -44,6 +44,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/cluster"
+	"github.com/weftrun/weft/host/store/postgres/schema"
 )
 
 const (
@@ -126,10 +127,7 @@ type Store struct {
 	commitTime   atomic.Int64 // nanoseconds
 }
 
-var (
-	_ host.Store   = (*Store)(nil)
-	_ host.Staller = (*Store)(nil)
-)
+var _ host.Store = (*Store)(nil)
 
 // Open opens the store at a URL (postgres://user@host:port/database?schema=weft), and
 // creates its schema if necessary. The parameters are those of libpq. No error has the
@@ -275,9 +273,9 @@ func (s *Store) prepare(ctx context.Context, o Options) (err error) {
 		s.kept.Go(s.guard.keep)
 	}
 	if o.ReadOnly {
-		err = checkSchema(ctx, conn, s.schema)
+		err = schema.Check(ctx, conn, s.schema)
 	} else {
-		err = migrate(ctx, conn, s.schema)
+		err = schema.Migrate(ctx, conn, s.schema)
 	}
 	if err != nil || o.loading {
 		return err

@@ -191,7 +191,9 @@ func (s *Store) Append(ctx context.Context, b host.Batch) error {
 	if err := ctx.Err(); err != nil {
 		return record.NotCommitted(err)
 	}
+	s.appending.Add(1)
 	s.mu.Lock()
+	s.appending.Add(-1)
 	defer s.mu.Unlock()
 	if s.broken != nil {
 		return s.broken

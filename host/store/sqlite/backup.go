@@ -13,6 +13,7 @@ import (
 	driver "modernc.org/sqlite"
 
 	"github.com/weftrun/weft/host/store/sqlite/datadir"
+	"github.com/weftrun/weft/host/store/sqlite/schema"
 	"github.com/weftrun/weft/host/store/sqlite/wal"
 )
 
@@ -197,7 +198,7 @@ func migrateFile(ctx context.Context, path string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	return migrate(ctx, conn)
+	return schema.Migrate(ctx, conn)
 }
 
 // Compact rewrites the database without its free pages, and returns its size in bytes

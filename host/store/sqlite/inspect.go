@@ -18,6 +18,7 @@ import (
 	"github.com/weftrun/weft/host/inspect"
 	"github.com/weftrun/weft/host/store/record"
 	"github.com/weftrun/weft/host/store/sqlite/datadir"
+	"github.com/weftrun/weft/host/store/sqlite/schema"
 )
 
 // errReadOnly is the error of the writing methods of a store that was opened for reading.
@@ -143,37 +144,16 @@ func openReader(path string, mode readerMode) (_ *Store, err error) {
 	}
 	s.read.SetMaxOpenConns(readers)
 	s.read.SetMaxIdleConns(readers)
-	if s.schema, err = checkSchema(ctx, s.read); err != nil || mode&toCopy != 0 {
+	if s.schema, err = schema.Check(ctx, s.read); err != nil || mode&toCopy != 0 {
 		return s, err
 	}
 	s.query, err = prepareQueries(ctx, s.read, s.schema)
 	return s, err
 }
 
-// checkSchema reads the number of a database's schema, and refuses a newer schema than
-// ours.
-func checkSchema(ctx context.Context, db *sql.DB) (version int, err error) {
-	tables, ours, err := countTables(ctx, db)
-	switch {
-	case err != nil:
-		return 0, err
-	case tables > 0 && ours == 0:
-		return 0, errForeign
-	case tables == 0:
-		return 0, errors.New("it is empty: no server has used it yet")
-	}
-	if err := db.QueryRowContext(ctx, "SELECT schema FROM store").Scan(&version); err != nil {
-		return 0, err
-	}
-	if version > len(migrations) {
-		return 0, newerSchema(version)
-	}
-	return version, nil
-}
-
 // Schemas returns the number of the database's schema, and the number of the schema that
 // this version of weft writes. A starting server migrates an older schema.
-func (s *Store) Schemas() (has, newest int) { return s.schema, len(migrations) }
+func (s *Store) Schemas() (has, newest int) { return s.schema, schema.Newest }
 
 // Log returns what the log held when [OpenOffline] opened the store: complete frames and
 // commits, and frames behind a torn frame, which do not count.

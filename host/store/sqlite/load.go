@@ -14,6 +14,7 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/store/record"
 	"github.com/weftrun/weft/host/store/sqlite/datadir"
+	"github.com/weftrun/weft/host/store/sqlite/schema"
 )
 
 // Identity returns the identity of the store and of its content. Both change if another
@@ -42,8 +43,8 @@ func (i *Inspection) Count(ctx context.Context, t *record.Table) (n int64, err e
 // Rows passes the rows of a table whose keys are greater than after (nil: all rows), in
 // the order of the keys. The database has the newest schema.
 func (i *Inspection) Rows(ctx context.Context, t *record.Table, after []any, each func(row []any) error) error {
-	if i.schema < len(migrations) {
-		return fmt.Errorf("its schema is %d, and only a database with schema %d can be copied: start a server on it once", i.schema, len(migrations))
+	if i.schema < schema.Newest {
+		return fmt.Errorf("its schema is %d, and only a database with schema %d can be copied: start a server on it once", i.schema, schema.Newest)
 	}
 	key := record.Names(t.Columns[:t.Key])
 	query := "SELECT " + record.Names(t.Columns) + " FROM " + t.Name
@@ -186,7 +187,7 @@ func (l *Loader) open(ctx context.Context) error {
 		return err
 	}
 	l.insert = map[string]*sql.Stmt{}
-	if err := migrate(ctx, l.conn); err != nil {
+	if err := schema.Migrate(ctx, l.conn); err != nil {
 		return fileError(l.path, err)
 	}
 	_, err = l.conn.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS copying (one INTEGER PRIMARY KEY CHECK (one = 1), state BLOB NOT NULL) STRICT")
@@ -307,7 +308,7 @@ func (l *Loader) Read(ctx context.Context, fn func(record.Source) error) (err er
 	if err != nil {
 		return err
 	}
-	i := &Inspection{conn: conn, schema: len(migrations), prepared: map[string]*sql.Stmt{}}
+	i := &Inspection{conn: conn, schema: schema.Newest, prepared: map[string]*sql.Stmt{}}
 	if err := i.pin(ctx); err != nil {
 		return errors.Join(err, conn.Close())
 	}

@@ -13,16 +13,9 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/store/sqlite/datadir"
+	"github.com/weftrun/weft/host/store/sqlite/schema"
 	"github.com/weftrun/weft/host/store/sqlite/wal"
 )
-
-// schema15: the database's id, and its position: the number of writing transactions so
-// far.
-const schema15 = `
-ALTER TABLE store ADD COLUMN id BLOB;
-ALTER TABLE store ADD COLUMN commits INTEGER NOT NULL DEFAULT 0;
-UPDATE store SET id = randomblob(16);
-`
 
 // Codes of what is missing when the store opens.
 const (
@@ -196,7 +189,7 @@ func readPosition(path string) (id []byte, commits uint64, ok bool) {
 	}
 	defer func() { _ = db.Close() }()
 	ctx := context.Background()
-	tables, ours, err := countTables(ctx, db)
+	tables, ours, err := schema.Tables(ctx, db)
 	if err != nil || ours == 0 {
 		return nil, 0, err == nil && tables == 0
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/store/record"
+	"github.com/weftrun/weft/host/store/sqlite/schema"
 )
 
 // queries are the prepared statements of the reading connections. Each statement reads
@@ -26,7 +27,7 @@ const runColumns = `tenant, handler, run, session, workflow, status, started, up
 
 // prepareQueries prepares the statements. For an older schema, which no server serves, it
 // prepares only the statement that works on all schemas.
-func prepareQueries(ctx context.Context, db *sql.DB, schema int) (*queries, error) {
+func prepareQueries(ctx context.Context, db *sql.DB, has int) (*queries, error) {
 	q := &queries{}
 	for _, p := range []struct {
 		to  **sql.Stmt
@@ -64,7 +65,7 @@ func prepareQueries(ctx context.Context, db *sql.DB, schema int) (*queries, erro
 			WHERE space = ` + ofSpace + ` AND key > ?4 AND key >= ?5 AND key < ?6 ORDER BY key LIMIT ?7`},
 		{&q.kvTotals, `SELECT last, keys, bytes FROM kv_spaces WHERE tenant = ?1 AND resource = ?2 AND made = ?3`},
 	} {
-		if schema < len(migrations) && p.to != &q.module {
+		if has < schema.Newest && p.to != &q.module {
 			continue
 		}
 		stmt, err := db.PrepareContext(ctx, p.sql) //nolint:sqlclosecheck // closing db closes it

@@ -6,19 +6,6 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// schema4: requests that clients may repeat, by idempotency key.
-const schema4 = `
-CREATE TABLE repeats (
-	tenant TEXT NOT NULL,
-	route  TEXT NOT NULL,
-	key    TEXT NOT NULL,
-	hash   TEXT NOT NULL,
-	run    TEXT NOT NULL,
-	made   INTEGER NOT NULL,
-	PRIMARY KEY (tenant, route, key)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX repeats_made ON repeats (made)`
-
 // Repeat implements [host.Store].
 func (s *Store) Repeat(ctx context.Context, tenant, route, key string) (host.Repeat, error) {
 	r := host.Repeat{Route: route, Key: key}

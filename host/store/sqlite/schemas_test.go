@@ -9,11 +9,12 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/inspect"
+	"github.com/weftrun/weft/host/store/sqlite/schema"
 )
 
 // olderFile makes a database as the version of weft with a schema left it, with a session,
 // a handler, a run, an event and a plugin.
-func olderFile(t *testing.T, schema int) (dir string) {
+func olderFile(t *testing.T, number int) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	db, err := sql.Open("sqlite", filepath.Join(dir, fileName))
@@ -24,15 +25,14 @@ func olderFile(t *testing.T, schema int) (dir string) {
 	do := func(statement string, args ...any) {
 		t.Helper()
 		if _, err := db.ExecContext(t.Context(), statement, args...); err != nil {
-			t.Fatalf("schema %d: %v", schema, err)
+			t.Fatalf("schema %d: %v", number, err)
 		}
 	}
 	do("PRAGMA journal_mode=WAL")
-	do(storeTable)
-	for _, step := range migrations[:schema] {
+	for _, step := range schema.Older(number) {
 		do(step)
 	}
-	do("UPDATE store SET schema = ?", schema)
+	do("UPDATE store SET schema = ?", number)
 	do("INSERT INTO sessions (id, tenant, session, last, wake_at, private) VALUES (1, 'default', 's', 2, NULL, 0)")
 	do("INSERT INTO journal (sid, first, data) VALUES (1, 1, x'01'), (1, 2, x'02')")
 	do("INSERT INTO handlers (id, tenant, handler, sid, first_seq) VALUES (1, 'default', 'h', 1, 0)")
@@ -50,15 +50,15 @@ func olderFile(t *testing.T, schema int) (dir string) {
 // A check reads a database of every schema that there was, whole, and leaves every byte
 // as it is; and a start brings each up to date.
 func TestEverySchema(t *testing.T) {
-	for schema := 1; schema <= len(migrations); schema++ {
-		t.Run(fmt.Sprint(schema), func(t *testing.T) {
-			dir := olderFile(t, schema)
+	for number := 1; number <= schema.Newest; number++ {
+		t.Run(fmt.Sprint(number), func(t *testing.T) {
+			dir := olderFile(t, number)
 			before := sums(files(t, dir))
 			s, err := OpenOffline(dir)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if has, newest := s.Schemas(); has != schema || newest != len(migrations) {
+			if has, newest := s.Schemas(); has != number || newest != schema.Newest {
 				t.Errorf("schema %d of %d", has, newest)
 			}
 			inspectAll(t, s)

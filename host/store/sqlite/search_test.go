@@ -234,3 +234,34 @@ func BenchmarkSearch(b *testing.B) {
 		})
 	}
 }
+
+// TestAppendsGoBeforeNotes: while an append waits, one note is processed at a time, and
+// otherwise all of them.
+func TestAppendsGoBeforeNotes(t *testing.T) {
+	s := mustOpen(t, t.TempDir())
+	s.unfollow()
+	<-s.followed
+	epoch := mustClaim(t, s)
+	for i := range 5 {
+		mustAppend(t, s, epoch, failedRun(fmt.Sprintf("h%d", i), "word", int64(1+i)<<40))
+	}
+	for _, step := range []struct {
+		waiting int32
+		left    int
+	}{{1, 4}, {2, 3}, {0, 0}} {
+		s.appending.Store(step.waiting)
+		if _, err := s.readEnded(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		notes, err := s.notes(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(notes) != step.left {
+			t.Errorf("with %d appends that wait, %d notes are left, want %d", step.waiting, len(notes), step.left)
+		}
+	}
+	if got := searched(t, s, "word"); got != "h4 h3 h2 h1 h0" {
+		t.Errorf("found %q", got)
+	}
+}

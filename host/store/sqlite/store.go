@@ -54,6 +54,7 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/store/record"
 	"github.com/weftrun/weft/host/store/sqlite/datadir"
+	"github.com/weftrun/weft/host/store/sqlite/schema"
 	"github.com/weftrun/weft/host/store/sqlite/wal"
 )
 
@@ -111,6 +112,7 @@ type Store struct {
 	unfollow  context.CancelFunc
 	followed  chan struct{} // closed when the index is no longer kept
 
+	appending    atomic.Int32 // appends that wait for mu
 	commits      atomic.Uint64
 	journalBytes atomic.Uint64
 	commitTime   atomic.Int64 // nanoseconds
@@ -167,7 +169,7 @@ func OpenWith(dir string, o Options) (_ *Store, err error) {
 	if err := s.settleLog(ctx, path); err != nil {
 		return nil, openError(dir, err)
 	}
-	if err := migrate(ctx, s.conn); err != nil {
+	if err := schema.Migrate(ctx, s.conn); err != nil {
 		return nil, openError(dir, err)
 	}
 	if s.stmts, err = prepareStatements(ctx, s.conn); err != nil {
@@ -225,7 +227,7 @@ func (s *Store) openReaders(ctx context.Context, path string) error {
 	}
 	s.read.SetMaxOpenConns(readers)
 	s.read.SetMaxIdleConns(readers)
-	s.schema = len(migrations)
+	s.schema = schema.Newest
 	s.query, err = prepareQueries(ctx, s.read, s.schema)
 	return err
 }

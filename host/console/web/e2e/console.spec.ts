@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import type { APIRequestContext, Page } from '@playwright/test'
 import { expect, shot, test } from './fixture'
 
 const scheme = () => test.info().project.name
@@ -99,7 +100,7 @@ test('a long journal is read in pages, each once, and a link opens one of its en
   const last = await newest()
   expect(last).toBeGreaterThan(510)
   const reads: URL[] = []
-  page.on('request', (r) => { const u = new URL(r.url()); if (u.pathname.endsWith('/journal')) reads.push(u) })
+  page.on('request', (r) => { const u = new URL(r.url()); if (u.pathname.endsWith('/journal') && !u.searchParams.has('kind')) reads.push(u) })
   await page.goto(`/console/runs/${id}`)
   const at = page.locator('[data-at]')
   await expect(at).toHaveText('500 of 500')
@@ -288,11 +289,29 @@ test('approval is played by the keyboard alone', async ({ page, axe }) => {
   await shot(page, 'approval', scheme())
 })
 
+test('the page of a run says what is asked, by the step that waits or by another', async ({ page, axe, request }) => {
+  const asked = { approval: ['manager, approve desk?', { item: 'desk' }], human: ['Enter a number:', {}] } as const
+  for (const [workflow, [text, start_event]] of Object.entries(asked)) {
+    const id = `prompt-${workflow}-of-${scheme()}`
+    expect((await request.post(`/workflows/${workflow}/run-nowait`, { data: { handler_id: id, start_event } })).ok()).toBe(true)
+    await page.goto(`/console/runs/${id}`)
+    await expect(page.locator('[data-asked]')).toHaveText(text)
+    if (workflow === 'approval') {
+      await expect(page.getByText('role (given)')).toBeVisible()
+      await expect(page.locator('[data-node=approve] .dot')).toHaveCount(1) // one invocation waits
+      await shot(page, 'question', scheme())
+    }
+    await axe()
+  }
+})
+
 test('the list of runs is live, filtered, and walked by j and k', async ({ page, axe, request }) => {
+  const begin = (id: string) => request.post('/workflows/wordcount/run', { data: { handler_id: id, start_event: { text: 'a b' } } })
+  expect((await begin(`live-first-${scheme()}`)).ok()).toBe(true)
   await page.goto('/console/?workflow=wordcount')
   await expect(page.getByRole('row').nth(1)).toBeVisible()
   const id = `live-${scheme()}`
-  expect((await request.post('/workflows/wordcount/run-nowait', { data: { handler_id: id, start_event: { text: 'a b' } } })).ok()).toBe(true)
+  expect((await begin(id)).ok()).toBe(true)
   const row = page.getByRole('row', { name: new RegExp(id) })
   await expect(row).toContainText('completed')
   await expect(page.getByRole('row', { name: /approval/ })).toHaveCount(0)
@@ -346,6 +365,82 @@ test('runs are found by phase, by the beginning of an id, and page by page', asy
   await expect(page.getByText('No run matches these filters.')).toBeVisible()
 })
 
+test('the state of a session is edited, and an edit that crosses another shows both', async ({ page, axe, request, allowed }) => {
+  allowed.push(/412/) // the crossing edit
+  const id = `edited-${scheme()}`
+  expect((await request.post('/workflows/approval/run-nowait', { data: { handler_id: id, start_event: { item: 'desk' } } })).ok()).toBe(true)
+  await page.goto('/console/')
+  await expect(page.getByRole('heading', { name: 'Runs', level: 1 })).toBeVisible()
+  await page.keyboard.press('g')
+  await page.keyboard.press('s')
+  await expect(page.getByRole('heading', { name: 'Sessions', level: 1 })).toBeFocused()
+  await expect(page.getByRole('link', { name: id, exact: true })).toBeVisible()
+  await shot(page, 'sessions', scheme())
+  await axe()
+  await page.getByRole('link', { name: id, exact: true }).click()
+  await expect(page.locator('[data-state]')).toContainText('"calls": 1')
+  await expect(page.getByRole('listitem').filter({ hasText: id })).toContainText('waiting')
+  await page.getByRole('button', { name: 'Edit the state' }).click()
+  const field = page.getByLabel('State as JSON'), saved = async () => (await request.get(`/sessions/${id}/state`)).text()
+  await expect(field).toBeFocused()
+  await field.fill('[1]')
+  await page.getByRole('button', { name: 'Save the state' }).click()
+  await expect(page.getByRole('alert')).toContainText('must be an object')
+  // A number beyond 2^53 is kept as it was typed.
+  await field.fill('{"calls": 1, "big": 9007199254740993}')
+  await page.getByRole('button', { name: 'Save the state' }).click()
+  await expect(page.locator('[data-state]')).toContainText('9007199254740993')
+  expect(await saved()).toContain('9007199254740993')
+  // Somebody else edits meanwhile.
+  await page.getByRole('button', { name: 'Edit the state' }).click()
+  await field.fill('{"calls": 2, "big": 9007199254740993}')
+  expect((await request.patch(`/sessions/${id}/state`, { data: { theirs: true } })).ok()).toBe(true)
+  await page.getByRole('button', { name: 'Save the state' }).click()
+  await expect(page.getByRole('alert')).toContainText('Somebody else has changed the state')
+  await expect(page.locator('ins').filter({ hasText: 'true' })).toBeVisible()
+  expect(await saved()).not.toContain('"calls":2')
+  await shot(page, 'session', scheme())
+  await axe()
+  await page.getByRole('button', { name: 'Save over it' }).click()
+  await expect(page.locator('[data-state]')).toContainText('"calls": 2')
+  expect(JSON.parse(await saved())).not.toHaveProperty('theirs')
+})
+
+test('quotas, the audit log and the metrics are what the API has', async ({ page, axe, request }) => {
+  await page.goto('/console/')
+  await expect(page.getByRole('heading', { name: 'Runs', level: 1 })).toBeVisible()
+  await page.keyboard.press('g')
+  await page.keyboard.press('o')
+  await expect(page.getByRole('heading', { level: 1 })).toBeFocused()
+  const parts = page.getByRole('navigation', { name: 'Parts of the operation' })
+  await parts.getByRole('link', { name: 'Blocked runs' }).click()
+  await expect(page.getByText('No run is blocked.')).toBeVisible()
+  await axe()
+  await parts.getByRole('link', { name: 'Quotas' }).click()
+  const usage = (await (await request.get('/tenants/default/usage')).json()) as { quotas: { name: string }[] }
+  expect(usage.quotas.length).toBeGreaterThan(5)
+  for (const q of usage.quotas) await expect(page.getByRole('cell', { name: q.name, exact: true })).toBeVisible()
+  await shot(page, 'quotas', scheme())
+  await axe()
+  await parts.getByRole('link', { name: 'Audit' }).click()
+  await expect(page.getByRole('row', { name: /plugin\.put.*human/ })).toContainText('ok')
+  await shot(page, 'audit', scheme())
+  await axe()
+  await parts.getByRole('link', { name: 'Server' }).click()
+  await page.getByLabel('Search').fill('weft_cores')
+  await expect(page.getByRole('cell', { name: 'weft_cores', exact: true })).toBeVisible()
+  await expect(page.getByRole('row', { name: /weft_journal_bytes_total/ })).toHaveCount(0)
+  await shot(page, 'server', scheme())
+  await axe()
+})
+
+test('a page that cannot be loaded says so', async ({ page, allowed }) => {
+  allowed.push(/ERR_FAILED/)
+  await page.route(/Operate-.*\.js/, (r) => r.abort())
+  await page.goto('/console/operate/blocked')
+  await expect(page.getByRole('heading', { name: 'The page cannot be shown' })).toBeVisible()
+})
+
 test('the keys are shown in a dialog that gives the focus back', async ({ page, axe }) => {
   await page.goto('/console/')
   await page.getByRole('button', { name: 'Keys' }).focus()
@@ -367,7 +462,7 @@ test('what runs write is shown as text', async ({ page, request }) => {
   expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true)
 })
 
-for (const path of ['', 'compare', 'questions', 'start/approval', 'runs/nothing']) {
+for (const path of ['', 'compare', 'questions', 'sessions', 'operate/blocked', 'operate/quotas', 'operate/audit', 'operate/server', 'plugins', 'start/approval', 'runs/nothing']) {
   test(`at 320 pixels /${path} does not scroll sideways`, async ({ page, allowed, axe }) => {
     allowed.push(/404/)
     await page.setViewportSize({ width: 320, height: 640 })
@@ -405,5 +500,94 @@ test.describe('with keys', () => {
     await expect(page.getByLabel('Key', { exact: true })).toBeFocused()
     await page.reload()
     await expect(page.getByLabel('Key', { exact: true })).toBeFocused()
+  })
+
+  // tenant makes a tenant with a run, and a key of it.
+  async function tenant(request: APIRequestContext, name: string, role: string, run: string): Promise<{ id: string; key: string; headers: Record<string, string> }> {
+    const admin = { Authorization: `Bearer ${process.env.WEFT_KEY!}` }, headers = { ...admin, 'Weft-Tenant': name }
+    expect((await request.post('/tenants', { headers: admin, data: { name } })).ok()).toBe(true)
+    const made = await request.post('/keys', { headers, data: { name: `${name}-key`, role } })
+    expect(made.ok()).toBe(true)
+    expect((await request.put('/plugins/counter', { headers: { ...headers, 'Content-Type': 'application/wasm' }, data: readFileSync(process.env.WEFT_WASM!) })).ok()).toBe(true)
+    expect((await request.post('/workflows/counter/run', { headers, data: { handler_id: run, start_event: {} } })).ok()).toBe(true)
+    return { ...(await made.json()) as { id: string; key: string }, headers }
+  }
+  async function signIn(page: Page, key: string) {
+    await expect(page.getByLabel('Key', { exact: true })).toBeFocused()
+    await page.keyboard.type(key)
+    await page.keyboard.press('Enter')
+    await expect(page.getByRole('heading', { level: 1, name: 'Sign in' })).toHaveCount(0)
+  }
+
+  test('a key that only reads is offered nothing else', async ({ page, axe, request }) => {
+    const { key } = await tenant(request, `readers-${scheme()}`, 'read', `read-${scheme()}`)
+    await page.goto('/console/')
+    await signIn(page, key)
+    await expect(page.getByRole('banner')).toContainText('role read')
+    await expect(page.getByRole('link', { name: `read-${scheme()}` })).toBeVisible()
+    const offered = () => page.locator('main').locator('button, a, input[type=file]').filter({ hasText: /^(Start|Start a run|Start another|Pause run|Cancel run|Retry run|Edit and fork|Upload)$/ })
+    for (const path of ['', 'workflows', 'workflows/counter', 'plugins', `runs/read-${scheme()}`]) {
+      await page.goto(`/console/${path}`)
+      await expect(page.locator('h1')).toBeVisible()
+      await expect(page.getByText('Loading…')).toHaveCount(0)
+      await expect(offered()).toHaveCount(0)
+      await expect(page.locator('input[type=file]')).toHaveCount(0)
+      await expect(page.getByRole('navigation').getByRole('link', { name: 'Start' })).toHaveCount(0)
+      await axe()
+    }
+    await expect(page.locator('[data-state-at]')).toBeVisible()
+    await page.keyboard.press('e')
+    await expect(page.getByRole('dialog')).toHaveCount(0)
+  })
+
+  test('a key is made, shown once, and revoked', async ({ page, axe, request, context }) => {
+    const made = await tenant(request, `keys-${scheme()}`, 'admin', `keys-${scheme()}`)
+    await page.goto('/console/operate/keys')
+    await signIn(page, made.key)
+    await page.getByLabel('Name').fill('for the night shift')
+    await page.getByLabel('Role').selectOption('run')
+    await page.getByRole('button', { name: 'Create a key' }).click()
+    const secret = page.getByLabel('The new key')
+    await expect(secret).toBeFocused()
+    const key = await secret.inputValue()
+    const status = async () => (await request.get('/whoami', { headers: { Authorization: `Bearer ${key}` } })).status()
+    expect(await status()).toBe(200)
+    const row = page.getByRole('row', { name: /for the night shift/ })
+    await expect(row).toContainText('run')
+    await axe()
+    await page.getByRole('button', { name: 'Hide it' }).click()
+    await expect(secret).toHaveCount(0)
+    await shot(page, 'operate-keys', scheme())
+    await row.getByRole('button', { name: /^Revoke the key/ }).click()
+    expect(await status()).toBe(200)
+    await row.getByRole('button', { name: /^Revoke the key .* now$/ }).click()
+    await expect.poll(status).toBe(401)
+    await expect(row.getByRole('button')).toHaveCount(0)
+    await context.clearCookies()
+  })
+
+  test('a session sees the tenant of its key, and ends with the key', async ({ page, request, allowed, browser, baseURL }) => {
+    allowed.push(/401/, /404/) // of the revoked key, and of the other tenant
+    const name = `one-${scheme()}`
+    const made = await tenant(request, name, 'admin', `first-${scheme()}`), another = await tenant(request, `two-${scheme()}`, 'read', `second-${scheme()}`)
+    await page.goto('/console/')
+    await signIn(page, made.key)
+    await expect(page.getByRole('banner')).toContainText(`${name}, role admin`)
+    await expect(page.locator('tbody a[data-row]')).toHaveText([`first-${scheme()}`])
+    // Another browser has another session, of the tenant of its own key.
+    const other = await browser.newContext({ baseURL: baseURL! })
+    const second = await other.newPage()
+    await second.goto('/console/')
+    await signIn(second, another.key)
+    await expect(second.locator('tbody a[data-row]')).toHaveText([`second-${scheme()}`])
+    // The first session may not choose the tenant of the other.
+    const status = (tenant: string) => page.evaluate(async (tenant) => (await fetch('/runs', { headers: { 'Weft-Console': '1', 'Weft-Tenant': tenant } })).status, tenant)
+    expect(await status(name)).toBe(200)
+    expect(await status(`two-${scheme()}`)).toBe(404) // it does not learn of it
+    expect((await request.delete(`/keys/${made.id}`, { headers: made.headers })).ok()).toBe(true)
+    await expect(page.getByLabel('Key', { exact: true })).toBeFocused()
+    await second.reload()
+    await expect(second.locator('tbody a[data-row]')).toHaveText([`second-${scheme()}`])
+    await other.close()
   })
 })

@@ -53,11 +53,16 @@ test('the load of a step is what its entries say', () => {
     entry(5, { kind: 'finish', step: 'a', invocation: 1, attempt: 2, fuel: 30, began: [{ step: 'b', invocation: 2, attempt: 1 }] }),
     entry(6, { kind: 'finish', step: 'b', invocation: 2, attempt: 1, fuel: 900, error: { code: 'x' }, status: 'failed' }),
   ]
-  const none = { invocations: 0, done: 0, running: 0, waiting: 0, failed: 0, retries: 0, fuel: 0 }
+  const none = { invocations: 0, done: 0, running: 0, waiting: 0, failed: 0, retries: 0, fuel: 0, time: 0 }
   expect(loads(all.slice(0, 2)).get('a')).toEqual({ ...none, invocations: 1, waiting: 1 })
   expect(loads(all.slice(0, 3)).get('a')).toEqual({ ...none, invocations: 1, running: 1 })
   expect(loads(all.slice(0, 4)).get('a')).toEqual({ ...none, invocations: 1, running: 1, retries: 1, fuel: 70 })
   expect(Object.fromEntries(loads(all))).toEqual({ a: { ...none, invocations: 1, done: 1, retries: 1, fuel: 100 }, b: { ...none, invocations: 1, failed: 1, fuel: 900 } })
+  // Time passes while an invocation does not wait.
+  const timed = all.map((e, i) => ({ ...e, time: new Date(1000 * [0, 1, 60, 62, 70, 71][i]!).toISOString() }))
+  expect(loads(timed.slice(0, 2)).get('a')!.time).toBe(1000)
+  expect(loads(timed.slice(0, 3)).get('a')!.time).toBe(1000)
+  expect([loads(timed).get('a')!.time, loads(timed).get('b')!.time]).toEqual([1000 + 2000 + 8000, 1000])
   expect([0, 1, 6, 20, 40, 90].map((f) => heat(f, 100))).toEqual([0, 1, 2, 3, 4, 5])
 })
 
@@ -118,6 +123,10 @@ test('the graph of a run shows what its steps have done, entry by entry', async 
   await axe()
   await page.locator('.pane').evaluate((el) => el.closest('section')!.scrollIntoView())
   await shot(page, 'graph', scheme())
+  await page.getByRole('radio', { name: 'Attempts' }).check()
+  for (const step of fuel.keys()) await expect(page.locator(`[data-node="${step}"]`)).toHaveAttribute('aria-label', new RegExp(`^step ${step}: \\d+ attempts?, `))
+  await page.getByRole('radio', { name: 'Time' }).check()
+  for (const step of fuel.keys()) await expect(page.locator(`[data-node="${step}"]`)).toHaveAttribute('aria-label', new RegExp(`^step ${step}: (no time|.* (s|ms|min), .* %), `))
   await page.getByRole('radio', { name: 'Status' }).check()
   await page.getByRole('button', { name: 'First entry' }).click()
   const first = await page.locator('[data-node][aria-label*="1 running"]').count()

@@ -11,27 +11,38 @@ from .errors import ValidationError
 MISSING = type("MISSING", (), {"__repr__": lambda self: "MISSING", "__bool__": lambda self: False})()
 
 
+_LIMITS = ("ge", "gt", "le", "lt", "multiple_of", "min_length", "max_length", "pattern")
+
+
 class FieldInfo:
     """What a model knows of a field beside its type."""
 
-    __slots__ = ("default", "default_factory", "description", "ge", "gt", "le", "lt", "min_length", "max_length", "pattern", "private")
+    __slots__ = ("default", "default_factory", "description", *_LIMITS, "private", "annotation")
 
     def __init__(self, default=MISSING, default_factory=None, description=None, private=False, **limits):
         self.default = MISSING if default is ... else default
         self.default_factory = default_factory
         self.description = description
         self.private = private
-        for name in self.__slots__[3:10]:
+        self.annotation = None
+        for name in _LIMITS:
             setattr(self, name, limits.get(name))
+
+    def is_required(self):
+        """Reports whether the field has no default."""
+        return self.default is MISSING and self.default_factory is None
 
 
 def Field(default=MISSING, *, default_factory=None, description=None, **limits):
-    """Describes a field of a model: its default, and limits of its values (ge, gt, le, lt, min_length, max_length, pattern)."""
+    """Describes a field of a model: its default, and limits of its values (ge, gt, le, lt, multiple_of, min_length, max_length, pattern).
+
+    A discriminator changes nothing: a value becomes the member of a union that it fits best.
+    """
     for name in limits:
         if name in ("alias", "validation_alias", "serialization_alias"):
             raise TypeError(f"Field has no {name} in a step: give the field the name that it has in the JSON")
-        if name not in FieldInfo.__slots__ and name not in ("title", "examples", "repr", "deprecated"):
-            raise TypeError(f"Field has no {name} in a step: it has default, default_factory, description, ge, gt, le, lt, min_length, max_length and pattern")
+        if name not in _LIMITS and name not in ("title", "examples", "repr", "deprecated", "discriminator"):
+            raise TypeError(f"Field has no {name} in a step: it has default, default_factory, description, {', '.join(_LIMITS)}")
     return FieldInfo(default, default_factory, description, **limits)
 
 
@@ -47,7 +58,7 @@ def shown(t):
 
 def wrong(path, want, value):
     got = repr(value)
-    return ValidationError(f"{path} must be {want}, and {got if len(got) <= 80 else got[:77] + '...'} is of the type {type(value).__name__}")
+    return ValidationError(f"{path} must be {want}, and {got if len(got) <= 80 else got[:77] + '...'} is of the type {type(value).__name__}", path)
 
 
 # ---- converters
@@ -123,16 +134,48 @@ def _parsed(t, parse):
 def _datetime(v):
     if isinstance(v, (int, float)):
         return datetime.datetime.fromtimestamp(v, datetime.timezone.utc)
+    if isinstance(v, datetime.date):
+        return datetime.datetime(v.year, v.month, v.day)
     return datetime.datetime.fromisoformat(v)
 
 
+def _date(v):
+    at = datetime.datetime.fromisoformat(v)
+    if at.time() != datetime.time():
+        raise ValueError
+    return at.date()
+
+
+_DURATION = r"([+-])?P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?"
+_CLOCK = r"([+-])?()(?:(\d+) days?,? )?(\d+):(\d\d)(?::(\d\d(?:\.\d+)?))?"
+
+
 def _timedelta(v):
-    return datetime.timedelta(seconds=float(v))
+    if not isinstance(v, str):
+        return datetime.timedelta(seconds=v)
+    m = re.fullmatch(_DURATION, v) or re.fullmatch(_CLOCK, v)
+    if m is None or v[-1] in "PT":
+        return datetime.timedelta(seconds=float(v))
+    sign, *parts = m.groups()
+    weeks, days, hours, minutes, seconds = (float(p) if p else 0 for p in parts)
+    d = datetime.timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
+    return -d if sign == "-" else d
+
+
+def duration(d):
+    """Returns a timedelta as ISO 8601 has it: P1DT2H3M4.5S."""
+    if d < datetime.timedelta():
+        return "-" + duration(-d)
+    minutes, seconds = divmod(d.seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    second = f"{seconds}.{d.microseconds:06}".rstrip("0").rstrip(".") if d.microseconds else str(seconds)
+    time = "".join(n + unit for n, unit in ((str(hours), "H"), (str(minutes), "M"), (second, "S")) if n != "0")
+    return "P" + (f"{d.days}D" if d.days else "") + ("T" + time if time or not d.days else "") + ("0S" if not time and not d.days else "")
 
 
 _plain = {
     str: _text, int: _int, float: _float, bool: _bool, bytes: _bytes, type(None): _none, None: _none,
-    datetime.datetime: _parsed(datetime.datetime, _datetime), datetime.date: _parsed(datetime.date, datetime.date.fromisoformat),
+    datetime.datetime: _parsed(datetime.datetime, _datetime), datetime.date: _parsed(datetime.date, _date),
     datetime.time: _parsed(datetime.time, datetime.time.fromisoformat), datetime.timedelta: _parsed(datetime.timedelta, _timedelta),
 }
 
@@ -168,18 +211,40 @@ def _mapping(make, key, item):
 def _union(members):
     exact = {t for t in members if isinstance(t, type)}
     converters = [converter(t) for t in members]
+    optional = len(members) == 2 and type(None) in members
+    several = sum(hasattr(t, "__weft_fields__") for t in members) > 1
 
     def convert(v, path):
         if type(v) in exact:
             return converters[members.index(type(v))](v, path) if converters[members.index(type(v))] else v
-        for f in converters:
+        if several and type(v) is dict:
+            return best(v, path)
+        failed = None
+        for t, f in zip(members, converters):
             if f is None:
                 return v
             try:
                 return f(v, path)
-            except ValidationError:
-                pass
+            except ValidationError as e:
+                failed = e if t not in (None, type(None)) else failed
+        if optional and v is not None:
+            raise failed  # it says more than that None would do too
         raise wrong(path, " or ".join(shown(t) for t in members), v)
+
+    def best(v, path):
+        """Makes the model that has most of the entries as fields; the first one of several."""
+        found, most = None, -1
+        for t, f in zip(members, converters):
+            try:
+                made = f(v, path) if f else v
+            except ValidationError:
+                continue
+            known = len(made.__dict__.keys() & v.keys()) if hasattr(t, "__weft_fields__") else 0
+            if known > most:
+                found, most = made, known
+        if most < 0:
+            raise wrong(path, " or ".join(shown(t) for t in members), v)
+        return found
     return convert
 
 
@@ -221,7 +286,7 @@ def _dataclass(t):
         try:
             made = t(**{k: plan[k](x, f"{path}.{k}") if plan[k] else x for k, x in v.items() if k in plan})
         except TypeError as e:
-            raise ValidationError(f"{path}: {e}") from None
+            raise ValidationError(f"{path}: {e}", path) from None
         rest = {k: x for k, x in v.items() if k not in plan} if whole else None
         if rest and hasattr(made, "__dict__"):
             object.__setattr__(made, _REST, rest)
@@ -247,18 +312,20 @@ def _limited(f, info):
         ):
             limit = getattr(info, name)
             if limit is not None and v is not None and not holds(v, limit):
-                raise ValidationError(f"{path} must be {text} {limit}, and it is {v!r}")
+                raise ValidationError(f"{path} must be {text} {limit}, and it is {v!r}", path)
+        if info.multiple_of is not None and v is not None and v % info.multiple_of:
+            raise ValidationError(f"{path} must be a multiple of {info.multiple_of}, and it is {v!r}", path)
         if info.min_length is not None and len(v) < info.min_length or info.max_length is not None and len(v) > info.max_length:
-            raise ValidationError(f"{path} has {len(v)} items: from {info.min_length or 0} to {info.max_length or 'any number'} are allowed")
+            raise ValidationError(f"{path} has {len(v)} items: from {info.min_length or 0} to {info.max_length or 'any number'} are allowed", path)
         if info.pattern is not None and isinstance(v, str) and not re.search(info.pattern, v):
-            raise ValidationError(f"{path} does not match {info.pattern!r}: {v!r}")
+            raise ValidationError(f"{path} does not match {info.pattern!r}: {v!r}", path)
         return v
     return convert
 
 
 def limited(f, info):
     """Adds the limits of a field to a converter."""
-    if all(getattr(info, name) is None for name in ("ge", "gt", "le", "lt", "min_length", "max_length", "pattern")):
+    if all(getattr(info, name) is None for name in _LIMITS):
         return f
     return _limited(f, info)
 
@@ -266,6 +333,14 @@ def limited(f, info):
 _REST = "__weft_rest__"  # the attribute that holds the entries of the state which a model or a dataclass does not declare
 whole = False  # models and dataclasses are made of the state, or written to it: they keep the entries that they do not declare
 _models = []  # functions that give a converter, and a schema, for a class of theirs
+
+
+def _class(t, origin, args):
+    """Returns the class of a type, for a generic model with types that of the models with these."""
+    if hasattr(origin, "__weft_fields__"):
+        made = origin[args]
+        return made if isinstance(made, type) else origin
+    return origin or t
 
 
 def converter(t):
@@ -285,7 +360,7 @@ def converter(t):
         return _union(args)
     if origin is typing.Literal:
         return _literal(args)
-    base = origin or t
+    base = _class(t, origin, args)
     if not isinstance(base, type) or base is typing.Any:
         return None
     for model in _models:
@@ -306,11 +381,17 @@ def converter(t):
         return None
     special = {"UUID": str, "Decimal": str, "PosixPath": str, "Path": str, "PurePosixPath": str}
     if base.__name__ in special and base.__module__ in ("uuid", "decimal", "pathlib"):
-        return _parsed(base, lambda v: base(v))
+        return _parsed(base, lambda v: base(str(v) if isinstance(v, float) else v))
     return _instance(base)
 
 
 # ---- JSON Schema
+
+def keyed(t):
+    """Reports whether values of a type may have dicts with other keys than text."""
+    args = typing.get_args(t)
+    return len(args) == 2 and typing.get_origin(t) is dict and args[0] not in (str, typing.Any) or any(map(keyed, args))
+
 
 _names = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null", None: "null"}
 _formats = {datetime.datetime: "date-time", datetime.date: "date", datetime.time: "time"}
@@ -337,7 +418,7 @@ def schema(t):
         return {} if {} in members else {"anyOf": members}
     if origin is typing.Literal:
         return _choice(list(args))
-    base = origin or t
+    base = _class(t, origin, args)
     if not isinstance(base, type) or base is typing.Any:
         return {}
     for model in _models:
@@ -355,7 +436,9 @@ def schema(t):
         return _choice([m.value for m in base])
     if hasattr(base, "__dataclass_fields__"):
         return of_dataclass(base)
-    if base.__name__ in ("UUID", "Decimal", "Path") and base.__module__ in ("uuid", "decimal", "pathlib"):
+    if base.__name__ == "Decimal" and base.__module__ == "decimal":
+        return {"anyOf": [{"type": "number"}, {"type": "string"}]}
+    if base.__name__ in ("UUID", "Path") and base.__module__ in ("uuid", "pathlib"):
         return {"type": "string"}
     return {}
 
@@ -370,10 +453,10 @@ def limits(info, s):
     out = {}
     sized = {"array": "Items", "object": "Properties"}.get(s.get("type"), "Length")
     for name, keyword in (("ge", "minimum"), ("gt", "exclusiveMinimum"), ("le", "maximum"), ("lt", "exclusiveMaximum"), ("min_length", "min" + sized),
-                          ("max_length", "max" + sized), ("pattern", "pattern"), ("description", "description")):
+                          ("multiple_of", "multipleOf"), ("max_length", "max" + sized), ("pattern", "pattern"), ("description", "description")):
         v = getattr(info, name)
         if v is not None:
-            out[keyword] = float(v) if s.get("type") == "number" and name in ("ge", "gt", "le", "lt") else v
+            out[keyword] = float(v) if s.get("type") == "number" and name in _LIMITS[:5] else v
     return out
 
 
@@ -418,7 +501,7 @@ def zero(t):
     origin, args = typing.get_origin(t), typing.get_args(t)
     if origin is typing.Annotated:
         return zero(args[0])
-    base = origin or t
+    base = _class(t, origin, args)
     if base in (list, set, frozenset):
         return []
     if base is tuple:

@@ -35,10 +35,19 @@ class WaitTimeout(WeftError, TimeoutError):
 
 
 class ValidationError(WeftError, ValueError):
-    """The error of values that do not fit a model."""
+    """The error of values that do not fit a model. It has the first problem, at the path of the value."""
 
-    def __init__(self, message):
+    def __init__(self, message, path=""):
         super().__init__(message, code="schema_violation")
+        self.path = path
+
+    def errors(self):
+        """Returns a list with the problem, as pydantic has it: loc, msg and type."""
+        loc = [p for name in self.path.replace("]", "").split(".") for p in name.split("[")] if self.path else ()
+        return [{"loc": tuple(int(p) if p.isdigit() else p for p in loc), "msg": self.message, "type": "value_error"}]
+
+    def error_count(self):
+        return 1
 
 
 class WorkflowValidationError(WeftError):

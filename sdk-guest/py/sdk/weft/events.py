@@ -9,6 +9,8 @@ from ._model import BaseModel, plan_of
 class DictLikeModel(BaseModel):
     """A model that keeps values which are not declared as fields, and gives all values by name too: ev["x"], ev.get("x")."""
 
+    __weft_open__ = True
+
     def _take_rest(self, values):
         if plan_of(type(self)).extra is None:
             self.__dict__.update(values)

@@ -1,6 +1,8 @@
 // The public API, as the console uses it.
 import type { Phase } from './format'
 
+export type Role = 'read' | 'run' | 'deploy' | 'admin'
+export type Who = { keyless: boolean; server_admin: boolean; tenant: string; role: Role; key: { id: string; name: string } | null; version: string; started_at: string }
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 export type Status = 'running' | 'completed' | 'failed' | 'cancelled'
 export type Waiting = { step?: string; reason?: string; child?: string; resource?: string; until?: string; type?: string; waiter_id?: string; since: string; requirements?: Record<string, Json> }
@@ -17,7 +19,7 @@ export type Row = {
   parent?: { run_id: string; step?: string }; forked_from?: { run_id: string; at: number }; retried_from?: string
 }
 export type RowPage = { runs: Row[]; next_cursor: string | null; prev_cursor: string | null }
-export type RowFilter = { phase?: string; workflow_name?: string; q?: string; id?: string; error_code?: string; children?: boolean; started_after?: string; cursor?: string; limit?: number }
+export type RowFilter = { session?: string; phase?: string; workflow_name?: string; q?: string; id?: string; error_code?: string; children?: boolean; started_after?: string; cursor?: string; limit?: number }
 export type Schema = {
   type?: string; title?: string; description?: string; required?: string[]; properties?: Record<string, Schema>; enum?: Json[]; const?: Json
   default?: Json; items?: Schema; minimum?: number; maximum?: number; pattern?: string
@@ -53,6 +55,17 @@ export type Diagram = { workflow: string; sha256: string; description: string; f
 
 export type WorkflowSummary = { name: string; description: string; plugins: string[]; version: number; sha256: string; composed: boolean; flow: boolean; runs: number }
 
+export type Session = { session_id: string; created_at: string; updated_at: string; runs: number; active: number }
+export type Key = { id: string; prefix: string; tenant: string; role: Role; name: string; expires_at: string | null; last_used_at: string | null; revoked_at: string | null }
+export type Tenant = { name: string; created_at: string }
+export type Usage = {
+  tenant: string; handlers: number; sessions: number; plugins: number; fuel: number; months: { month: string; runs_started: number; fuel: number; log_bytes: number }[]
+  quotas: { name: string; limit: number | null; used: number | null }[]
+}
+export type Resource = { name: string; kind: string; source: 'file' | 'api'; problem?: string | null; usage: { calls: number; failed: number }[] }
+export type Act = { id: number; time: string; who: string; act: string; target: string; detail: string; outcome: string }
+export type ClusterNode = { name: string; state: string; owner: boolean; version: string; seen_at: string; drained: boolean; differs?: string[] }
+
 // Work outside of the session that a fork begins again.
 export type Anew = { kind: string; step?: string; workflow_name?: string; resource?: string; handler_id?: string }
 
@@ -74,7 +87,7 @@ async function send(method: string, path: string, init: { body?: string | Blob; 
   let res: Response
   try {
     const headers: Record<string, string> = { 'Weft-Console': '1', ...init.headers }
-    if (init.body !== undefined) headers['Content-Type'] = typeof init.body === 'string' ? 'application/json' : 'application/wasm'
+    if (init.body !== undefined) headers['Content-Type'] ??= typeof init.body === 'string' ? 'application/json' : 'application/wasm'
     res = await fetch(path, { method, headers, redirect: 'error', cache: 'no-store', ...(init.body === undefined ? {} : { body: init.body }), ...(init.signal ? { signal: init.signal } : {}) })
   } catch (e) {
     if (e instanceof DOMException && e.name === 'AbortError') throw e
@@ -112,6 +125,7 @@ export const api = {
   session: () => json<{ session: 'keyless' | 'signed-in' | 'signed-out' }>('GET', '/console/session'),
   signIn: (key: string) => json<void>('POST', '/console/session', JSON.stringify({ key })),
   signOut: () => json<void>('DELETE', '/console/session'),
+  whoami: () => json<Who>('GET', '/whoami'),
   workflows: (signal?: AbortSignal) => json<{ workflows: string[] }>('GET', '/workflows', undefined, signal).then((r) => r.workflows),
   workflowSummaries: (signal?: AbortSignal) => json<{ details: WorkflowSummary[] }>('GET', '/workflows?details=true', undefined, signal).then((r) => r.details),
   diagram: (name: string, version: string, signal?: AbortSignal) => json<Diagram>('GET', `/workflows/${id(name)}/graph${version ? `?version=${version}` : ''}`, undefined, signal),
@@ -139,9 +153,41 @@ export const api = {
     }
     throw await problem(res)
   },
+  // What the newest open questions of a run ask, newest first.
+  asked: (run: string, signal?: AbortSignal) => json<{ entries: Entry[] }>('GET', `/runs/${id(run)}/journal?kind=wait&order=desc&limit=50&cut=4096`, undefined, signal).then((r) => r.entries),
   answer: (handler: string, type: string, value: string, step: string | undefined, once: string) =>
     json<unknown>('POST', `/events/${id(handler)}`, `{"event":{"type":${JSON.stringify(type)},"value":${value}}${step ? `,"step":${JSON.stringify(step)}` : ''}}`, undefined, { 'Idempotency-Key': once }),
   act: (handler: string, what: 'cancel' | 'pause' | 'resume' | 'retry') => json<Run>('POST', `/handlers/${id(handler)}/${what}`),
+  sessions: (cursor: string, signal?: AbortSignal) => json<{ sessions: Session[]; next_cursor: string | null }>('GET', `/sessions?limit=100${cursor ? `&cursor=${id(cursor)}` : ''}`, undefined, signal),
+  sessionOf: (session: string, signal?: AbortSignal) => json<Session>('GET', `/sessions/${id(session)}`, undefined, signal),
+  // The state with the tag that says which state it is.
+  async tagged(session: string, signal?: AbortSignal): Promise<{ text: string; tag: string }> {
+    const res = await send('GET', `/sessions/${id(session)}/state`, signal ? { signal } : {})
+    if (!res.ok) throw await problem(res)
+    return { text: await res.text(), tag: res.headers.get('ETag') ?? '' }
+  },
+  // The state is JSON, with the numbers as they were typed. It is set only if it still is the one with the tag.
+  setState: (session: string, state: string, tag: string) => json<unknown>('PATCH', `/sessions/${id(session)}/state`, `[["set","",${state}]]`, undefined, { 'If-Match': tag, 'Content-Type': 'application/vnd.weft.edits+json' }),
+  usage: (tenant: string, signal: AbortSignal) => json<Usage>('GET', `/tenants/${id(tenant)}/usage`, undefined, signal),
+  keys: (signal: AbortSignal) => json<{ keys: Key[] }>('GET', '/keys', undefined, signal).then((r) => r.keys),
+  createKey: (name: string, role: Role) => json<Key & { key: string }>('POST', '/keys', JSON.stringify({ name, role })),
+  revokeKey: (key: string) => json<unknown>('DELETE', `/keys/${id(key)}`),
+  tenants: (signal: AbortSignal) => json<{ tenants: Tenant[] }>('GET', '/tenants', undefined, signal).then((r) => r.tenants),
+  resources: (signal: AbortSignal) => json<{ resources: Resource[] }>('GET', '/resources', undefined, signal).then((r) => r.resources),
+  audit: (cursor: string, signal?: AbortSignal) => json<{ entries: Act[]; next_cursor: string | null }>('GET', `/audit?limit=100${cursor ? `&cursor=${id(cursor)}` : ''}`, undefined, signal),
+  nodes: (signal: AbortSignal) => json<{ nodes: ClusterNode[] }>('GET', '/cluster', undefined, signal).then((r) => r.nodes),
+  // The server's metrics: name with labels, value and meaning. Buckets of histograms are left out.
+  async metrics(signal: AbortSignal): Promise<[string, string, string][]> {
+    const res = await send('GET', '/metrics', { signal })
+    if (!res.ok) throw await problem(res)
+    const help = new Map<string, string>(), out: [string, string, string][] = []
+    for (const line of (await res.text()).split('\n')) {
+      const told = /^# HELP (\S+) (.*)$/.exec(line), sample = /^(weft_\w+)(\{.*\})? (\S+)$/.exec(line)
+      if (told) help.set(told[1]!, told[2]!)
+      else if (sample && !sample[1]!.endsWith('_bucket')) out.push([sample[1]! + (sample[2] ?? ''), sample[3]!, help.get(sample[1]!) ?? help.get(sample[1]!.replace(/_(sum|count)$/, '')) ?? ''])
+    }
+    return out
+  },
   plugins: () => json<{ plugins: Plugin[] }>('GET', '/plugins').then((r) => r.plugins),
   // A dry run checks the file, and stores nothing.
   async upload(name: string, file: Blob, dry: boolean): Promise<Uploaded> {

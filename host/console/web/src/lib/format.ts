@@ -1,4 +1,4 @@
-import type { Row, Run, Waiting } from './api'
+import type { Json, Row, Run, Waiting } from './api'
 
 // Characters that change how text is shown are shown by their numbers.
 // eslint-disable-next-line no-control-regex
@@ -88,3 +88,15 @@ export function pretty(text: string, safe = true): string {
   }
   return safe ? plain(out) : out
 }
+
+// prompt is what a question says to a person: the text of its event, and its other members as JSON.
+export function prompt(value: Json): string {
+  if (typeof value === 'string') return value
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) return JSON.stringify(value)
+  const { prefix, ...rest } = value
+  if (typeof prefix !== 'string') return compact(value)
+  const more = compact(rest)
+  return more ? `${prefix}\n${more}` : prefix
+}
+
+export const size = (n: number): string => (n < 1024 ? `${n} B` : n < 1 << 20 ? `${(n / 1024).toFixed(1)} KB` : n < 1 << 30 ? `${(n / (1 << 20)).toFixed(1)} MB` : `${(n / (1 << 30)).toFixed(1)} GB`)

@@ -1,0 +1,1 @@
+function e(e){let t=[];e.step&&t.push(`${e.step}${e.invocation?` #${e.invocation}`:``}${e.attempt&&e.attempt>1?` try ${e.attempt}`:``}`);for(let n of e.events??[])n.type&&t.push(n.type);return e.error&&t.push(`${e.error.code??`error`}: ${e.error.message??``}`),e.status&&t.push(e.status),t.join(` · `)}export{e as t};

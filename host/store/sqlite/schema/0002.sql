@@ -1,0 +1,3 @@
+-- What a run waits for, a CBOR list; NULL: nothing.
+
+ALTER TABLE runs ADD COLUMN waiting BLOB;

@@ -1,0 +1,3 @@
+-- The version of a run; "" in older rows.
+
+ALTER TABLE runs ADD COLUMN version TEXT NOT NULL DEFAULT '';
