@@ -40,7 +40,7 @@ func ParseKeys(text string) (*Keys, error) {
 			key, err = base64.StdEncoding.DecodeString(line)
 		}
 		if err != nil || len(key) != keyBytes {
-			return nil, fmt.Errorf("line %d is not a key: it has %d random bytes in hex or base64, such as 'openssl rand -hex 32' prints", i+1, keyBytes)
+			return nil, fmt.Errorf("line %d is not a key: a key has %d random bytes in hex or base64, such as 'openssl rand -hex 32' prints", i+1, keyBytes)
 		}
 		block, err := aes.NewCipher(key)
 		if err != nil {
