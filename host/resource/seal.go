@@ -58,7 +58,7 @@ func ParseKeys(text string) (*Keys, error) {
 		k.byID[id] = aead
 	}
 	if k.newest == "" {
-		return nil, errors.New("there is no key: it has 32 random bytes in hex or base64, such as 'openssl rand -hex 32' prints")
+		return nil, errors.New("there is no key: a key has 32 random bytes in hex or base64, such as 'openssl rand -hex 32' prints")
 	}
 	return k, nil
 }
