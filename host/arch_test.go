@@ -134,7 +134,7 @@ var rooms = []room{
 	{"cmd/weft/wire", []string{"..."}},
 	{"cmd/weft/scaffold", []string{"sdk-guest/js/sdk", "sdk-guest/py/sdk", "sdk-guest/rust"}},
 	{"cmd/weft/guest", []string{"cmd/weft/guest/script"}},
-	{"cmd/weft/guest/script", []string{"sdk-guest/js", "sdk-guest/js/sdk", "sdk-guest/py", "sdk-guest/py/sdk"}},
+	{"cmd/weft/guest/script", []string{"abi/cbor", "sdk-guest/js", "sdk-guest/js/sdk", "sdk-guest/py", "sdk-guest/py/sdk"}},
 	{"cmd/weft/screen", []string{"host"}},
 	{"cmd/weft/cli", []string{"host", "host/limit"}},
 	{"cmd/weft/remote", []string{"host", "host/client", "host/server", "cmd/weft/cli", "cmd/weft/screen"}},
