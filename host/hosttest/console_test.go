@@ -1,10 +1,16 @@
 package hosttest_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/weftrun/weft/host/hosttest"
@@ -48,7 +54,7 @@ func TestConsoleInABrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	keyed := hosttest.Serve(t, t.TempDir(), "--admin-key-file", file)
-	cmd.Env = append(os.Environ(), "WEFT_URL="+p.URL, "WEFT_KEYED_URL="+keyed.URL, "WEFT_KEY="+key, "WEFT_RESULTS="+t.TempDir(), "WEFT_WASM="+wasm)
+	cmd.Env = append(os.Environ(), "WEFT_URL="+p.URL, "WEFT_SCALE_URL="+manyRuns(t).URL, "WEFT_KEYED_URL="+keyed.URL, "WEFT_KEY="+key, "WEFT_RESULTS="+t.TempDir(), "WEFT_WASM="+wasm)
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {
@@ -56,4 +62,56 @@ func TestConsoleInABrowser(t *testing.T) {
 		return
 	}
 	t.Log(out.String())
+}
+
+// manyRuns serves a store with 100,000 runs, whose rows are written into it, and with a run
+// whose journal has 20,000 entries.
+func manyRuns(t *testing.T) *hosttest.Process {
+	t.Helper()
+	dir := t.TempDir()
+	p := hosttest.Serve(t, dir)
+	put(t, p, "approval", hosttest.Plugin(t, "approval-tinygo"))
+	if code := p.Interrupt(t); code != 0 {
+		t.Fatalf("the server ended with %d", code)
+	}
+	execute(t, dir, `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
+		INSERT INTO runs (hid, sid, latest, tenant, handler, run, session, workflow, status, started, updated, completed, paused, steps, fuel, error, error_code, phase)
+		SELECT i, i, 1, 'default', 'h' || i, 'r' || i, 's' || i, 'flow' || (i % 7), 'completed', i * 1000000, i * 1000000, i * 1000000, 0, 1, i, '', '', 'completed' FROM n`)
+	p = hosttest.Serve(t, dir)
+	if status, out := p.Do(t, http.MethodPost, "/workflows/approval/run-nowait", []byte(`{"handler_id":"long","start_event":{"item":"desk"}}`)); status != http.StatusOK {
+		t.Fatalf("the long run: %d %s", status, out)
+	}
+	const writers = 50 // they share commits
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: writers}}
+	defer client.CloseIdleConnections()
+	var edits sync.WaitGroup
+	for i := range writers {
+		edits.Go(func() {
+			for j := range 20_000 / writers {
+				if err := edit(t.Context(), client, p.URL+"/sessions/long/state", fmt.Sprintf(`{"note%d":%d}`, i, j+1)); err != nil {
+					t.Errorf("edit %d of %d: %v", j, i, err)
+					return
+				}
+			}
+		})
+	}
+	edits.Wait()
+	return p
+}
+
+func edit(ctx context.Context, client *http.Client, url, patch string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPatch, url, strings.NewReader(patch))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	res, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, res.Body)
+	if res.StatusCode != http.StatusOK {
+		err = errors.Join(err, errors.New(res.Status))
+	}
+	return errors.Join(err, res.Body.Close())
 }
