@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/kv"
 )
 
 // ResourceMode says when a call of a resource is made, and whether it is repeated if its
@@ -39,7 +40,7 @@ type ResourceGrant struct {
 	Reads []string
 	// Space is not zero if the resource's data is in the journal's own store: its calls
 	// are made by Operate, each together with its answer.
-	Space KVSpace
+	Space kv.Space
 }
 
 // ModeOf returns the mode of a method's calls.
@@ -113,5 +114,5 @@ type Resources interface {
 	// Operate makes a call of a resource whose grant has a Space. It changes nothing
 	// itself: the caller writes the change in the answer together with the answer.
 	// Operate checks again that the call is still granted for this space.
-	Operate(call ResourceCall, space KVSpace, data KVData) KVAnswer
+	Operate(call ResourceCall, space kv.Space, data kv.Data) kv.Answer
 }

@@ -1,10 +1,10 @@
 package host
 
-import "context"
+import (
+	"context"
 
-// MaxResourceDefinition limits the JSON of a resource that is defined through the API, in
-// bytes.
-const MaxResourceDefinition = 64 << 10
+	"github.com/weftrun/weft/host/kv"
+)
 
 // ResourceRecord is a resource that a tenant has defined, in a store.
 type ResourceRecord struct {
@@ -102,12 +102,5 @@ type ResourceAdmin interface {
 	DeleteResource(ctx context.Context, tenant, name string) error
 	// ResourceKeys reads the durable data that a resource of kind kv keeps for the
 	// tenant. CodeNotFound, CodeInvalidArgument (the resource is of another kind).
-	ResourceKeys(ctx context.Context, tenant, name string, q KVQuery) (KVPage, error)
-}
-
-// KVPage is a page of the data that a resource keeps.
-type KVPage struct {
-	Items  []KVItem
-	More   bool // others follow
-	Totals KVTotals
+	ResourceKeys(ctx context.Context, tenant, name string, q kv.Query) (kv.Page, error)
 }

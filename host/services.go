@@ -5,15 +5,13 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/diagram"
 	"github.com/weftrun/weft/host/position"
 )
 
 // DefaultRunTimeout is the timeout of a run whose manifest sets none. It counts serving
 // time in which an attempt of the run is open.
 const DefaultRunTimeout = 45 * time.Second
-
-// MaxRequestBytes limits the body of an HTTP request that is not an upload.
-const MaxRequestBytes = 16 << 20
 
 // OnBusy says what a start does when another run of its session is active: it begins
 // concurrently, waits in order of arrival until no run is active, or is refused.
@@ -254,7 +252,7 @@ type WorkflowInfo struct {
 	// uses, by name.
 	Events []EventInfo
 	// Graph has the nodes and edges of the representation.
-	Graph Graph
+	Graph diagram.Graph
 	// Flow is the document of the workflow's flow in canonical form: a map. nil: the
 	// workflow is not a flow.
 	Flow abi.Raw
@@ -292,114 +290,13 @@ type EventInfo struct {
 	Schema abi.Raw
 }
 
-// Graph is a workflow drawn as steps and events.
-type Graph struct {
-	Nodes []GraphNode
-	Edges []GraphEdge
-}
-
-// GraphNode is a step, an event or the outside world.
-type GraphNode struct {
-	ID          string
-	Label       string
-	Kind        string // step, event, external
-	Description string
-	EventType   string
-	EventTypes  []string
-	Schema      abi.Raw
-	ProducedBy  []string
-}
-
-// GraphEdge leads from a step to an event it emits or from an event to a step
-// that accepts it or waits for it.
-type GraphEdge struct {
-	Source, Target string
-	// Label describes the edge: "list" for a fan-out, "collects" or "collects N" for a
-	// step that takes a list, "joins" for a step that takes several types together,
-	// "waits" for a step that waits for the event while it runs; otherwise "".
-	Label string
-}
-
-// Diagram is all that a version of a workflow says of its steps, and of what leads from
-// one to another. What only the code of the steps decides, such as the resources that a
-// step calls, has nodes without edges.
-type Diagram struct {
-	Workflow    string
-	Digest      string // of the version
-	Description string
-	Flow        bool // the workflow is a flow, whose nodes are a tree
-	Nodes       []DiagramNode
-	Edges       []DiagramEdge
-}
-
-// DiagramNode is a part of a [Diagram].
-type DiagramNode struct {
-	ID          string // unique in the diagram
-	Kind        NodeKind
-	Label       string
-	Description string
-	// Plugin serves the step; "": none does, such as for a flow's own nodes.
-	Plugin string
-	// Step is the name that journals have for a step. It is "" for other nodes, and for the
-	// nodes of a flow that call no function.
-	Step string
-	// Declared is the step as its plugin's manifest declares it, and Config its
-	// configuration by the workflow's settings: maps, or nil.
-	Declared abi.Raw
-	Config   abi.Raw
-	// Parent is the flow's node that contains this node, and Form what a flow's node does,
-	// such as loop.
-	Parent, Form string
-	// EventKind is the kind of an event; "" for a plain event.
-	EventKind abi.EventKind
-	// Resource is the kind of a resource, and Optional says that plugins can do without it.
-	Resource string
-	Optional bool
-}
-
-// NodeKind is what a node of a [Diagram] stands for.
-type NodeKind string
-
-// The kinds of nodes.
-const (
-	NodeStep     NodeKind = "step"
-	NodeEvent    NodeKind = "event"
-	NodeOutside  NodeKind = "outside" // people and programs that answer
-	NodeEnding   NodeKind = "ending"  // the cancellation or the timeout of a run
-	NodeWorkflow NodeKind = "workflow"
-	NodeResource NodeKind = "resource"
-)
-
-// DiagramEdge leads from one node to another.
-type DiagramEdge struct {
-	Source, Target string
-	Kind           EdgeKind
-	// Label is that of a [GraphEdge].
-	Label string
-}
-
-// EdgeKind is what an edge of a [Diagram] stands for.
-type EdgeKind string
-
-// The kinds of edges.
-const (
-	EdgeAccepts EdgeKind = "accepts" // a step takes an event
-	EdgeEmits   EdgeKind = "emits"   // a step returns or sends an event
-	EdgeWaits   EdgeKind = "waits"   // a step waits for an event while it runs
-	EdgeAsks    EdgeKind = "asks"    // an event, or a step that waits, asks the outside
-	EdgeAnswers EdgeKind = "answers" // the outside sends an event
-	EdgeCatches EdgeKind = "catches" // a step takes over after a failure, from the step that failed
-	EdgeRuns    EdgeKind = "runs"    // a flow's node runs a workflow
-	EdgeLeads   EdgeKind = "leads"   // a flow's node follows another
-)
-
 // Composition describes the parts of a workflow.
 type Composition struct {
 	// Plugins names at most 32 plugins, whose steps have this order.
 	// None: the plugin that defines a workflow of the same name.
 	Plugins  []string
 	Settings WorkflowSettings
-	// Flow is a flow's document: a map of at most [MaxFlowBytes]. It names the functions
+	// Flow is a flow's document: a map of at most [limit.MaxFlowBytes]. It names the functions
 	// of plugins, and Plugins is empty. nil: the workflow is not a flow.
 	Flow abi.Raw
 }
@@ -414,9 +311,6 @@ type WorkflowSettings struct {
 	// has at most 1 MiB.
 	Config map[string]abi.Raw
 }
-
-// MaxFlowBytes limits Composition.Flow.
-const MaxFlowBytes = 1 << 20
 
 // Plugins stores and describes uploaded plugins and their workflows. All methods may be
 // called from any goroutine; errors are [*Error]s.
@@ -460,7 +354,7 @@ type Plugins interface {
 	Workflow(ctx context.Context, tenant, name string) (WorkflowInfo, error)
 	// Diagram describes the steps of the version of a workflow that has the digest; "" is
 	// the newest version. CodeNotFound if the workflow has no such version.
-	Diagram(ctx context.Context, tenant, name, digest string) (Diagram, error)
+	Diagram(ctx context.Context, tenant, name, digest string) (diagram.Diagram, error)
 	// Compose composes a workflow of plugins, or sets the settings of a workflow. It
 	// replaces an earlier composition of the same name. changed is false if both are the
 	// same. New runs use the new version; active runs keep their version.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/kv"
 	"github.com/weftrun/weft/host/usage"
 )
 
@@ -48,7 +49,7 @@ type Batch struct {
 	Spent []usage.MonthSpent
 	// KV holds what is written to resources of the kind kv, in order; each key of a
 	// space once. A write to a space whose definition is gone is left out.
-	KV []KVWrite
+	KV []kv.Write
 }
 
 // SessionBatch is a batch's part for one session.
@@ -311,7 +312,7 @@ type Store interface {
 	AccessStore
 	QuotaStore
 	ResourceStore
-	KVStore
+	kv.Store
 	// Claim makes the caller the owner: it returns a new epoch, higher than
 	// all before, and fences the epochs before it.
 	Claim(ctx context.Context) (epoch uint64, err error)
@@ -392,9 +393,9 @@ type Store interface {
 	// PluginVersions lists the versions of one plugin, oldest first.
 	PluginVersions(ctx context.Context, tenant, name string) ([]PluginVersion, error)
 	// DeletePlugin removes a version of a plugin that is not its newest, or with
-	// version 0 the plugin with all of them. Modules go with it that no version, of
-	// a plugin or a composition, names any more and no session's journal needs;
-	// those that a journal needs go with the last one that does.
+	// version 0 the plugin with all of them. It also removes the modules that no version of a
+	// plugin or a composition names any more. A module that a session's journal needs stays
+	// until the last such journal is removed.
 	DeletePlugin(ctx context.Context, tenant, name string, version int) error
 
 	// PutComposition stores the next version of a composed workflow. Its
@@ -418,14 +419,6 @@ type Store interface {
 	Stats() StoreStats
 	// Close releases everything. It may be called twice.
 	Close() error
-}
-
-// Staller is a [Store] whose database can be away for a while. Meanwhile Append waits and
-// reads fail. Nothing is lost, and nothing has to be read again afterwards.
-type Staller interface {
-	// Stalled reports whether the database is away. It may be called from any goroutine,
-	// and does not block.
-	Stalled() bool
 }
 
 // StoreStats counts a store's work since it was opened.
@@ -472,7 +465,7 @@ type JournalItem struct {
 	StateBytes, StateGrowth int64
 	// Spent is what was used up in the month of At.
 	Spent usage.Spent
-	KV    []KVWrite // of Key's tenant
+	KV    []kv.Write // of Key's tenant
 	// Size is about how many bytes the item holds in memory.
 	Size int
 }

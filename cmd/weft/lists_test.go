@@ -16,6 +16,7 @@ import (
 	"github.com/weftrun/weft/cmd/weft/remote"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/kv"
 	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/resource"
 )
@@ -80,7 +81,7 @@ func (l *lists) fill(t *testing.T, s host.Store) {
 	epoch, err := s.Claim(ctx)
 	b := host.Batch{Epoch: epoch}
 	var entries []host.AuditEntry
-	space := host.KVSpace{Tenant: host.DefaultTenant, Resource: "shelf"}
+	space := kv.Space{Tenant: host.DefaultTenant, Resource: "shelf"}
 	for i := range l.long {
 		name := fmt.Sprintf("h%05d", i)
 		b.Sessions = append(b.Sessions, host.SessionBatch{
@@ -89,8 +90,8 @@ func (l *lists) fill(t *testing.T, s host.Store) {
 				Status: host.StatusFailed, Started: int64(1 + i), Updated: int64(1 + i), Completed: int64(1 + i), ErrorCode: "lost"}},
 			Started: []string{name + "@1"},
 		})
-		b.KV = append(b.KV, host.KVWrite{Space: space, Item: host.KVItem{Key: name, Version: uint64(i + 1), Value: abi.EmptyMap},
-			Totals: host.KVTotals{Last: uint64(i + 1), Keys: int64(i + 1), Bytes: int64((i + 1) * (len(name) + 1))}, Growth: int64(len(name) + 1)})
+		b.KV = append(b.KV, kv.Write{Space: space, Item: kv.Item{Key: name, Version: uint64(i + 1), Value: abi.EmptyMap},
+			Totals: kv.Totals{Last: uint64(i + 1), Keys: int64(i + 1), Bytes: int64((i + 1) * (len(name) + 1))}, Growth: int64(len(name) + 1)})
 		entries = append(entries, host.AuditEntry{Time: int64(i + 1), Who: "k", Tenant: host.DefaultTenant, Act: "act", Target: name, Outcome: host.AuditOK})
 	}
 	if err == nil {
@@ -158,7 +159,7 @@ var apiLists = []apiList{
 		})
 	}},
 	{"GET /resources/{}/keys", "limit=1000", "keys", member("key"), func(t *testing.T, l *lists) int {
-		totals, err := l.Store.KVTotals(t.Context(), host.KVSpace{Tenant: host.DefaultTenant, Resource: "shelf"})
+		totals, err := l.Store.KVTotals(t.Context(), kv.Space{Tenant: host.DefaultTenant, Resource: "shelf"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -37,6 +37,11 @@ func (s sharing) Run() int {
 		return 1
 	}
 	defer end()
+	// Commands of a project compile the same interpreters and templates again and again.
+	if err := os.Setenv("WEFT_CACHE", hosttest.CodeOfServers()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	return s.M.Run()
 }
 
@@ -82,6 +87,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("OTHER", other)
 			e.Setenv("WEFT", weft)
 			e.Setenv("GOCACHE", cache) // HOME is not set
+			e.Setenv("WEFT_CACHE", hosttest.CodeOfServers())
 			e.Setenv("GOFLAGS", "-mod=mod")
 			e.Setenv("GOPROXY", "off")
 			e.Setenv("HOSTILE", filepath.Join(hosttest.Root(), "testdata", "hostile"))

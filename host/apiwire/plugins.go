@@ -1,6 +1,8 @@
 package apiwire
 
-import "github.com/weftrun/weft/host"
+import (
+	"github.com/weftrun/weft/host/diagram"
+)
 
 // Plugin is a version of a plugin in a listing; see [host.PluginInfo].
 type Plugin struct {
@@ -123,7 +125,7 @@ type EventSchemas struct {
 	Events []Value `json:"events" api:"object" doc:"JSON Schemas, with the type as title."`
 }
 
-// Diagram is a version of a workflow as nodes and edges; see [host.Diagram].
+// Diagram is a version of a workflow as nodes and edges; see [diagram.Diagram].
 type Diagram struct {
 	_           struct{}      `doc:"The steps of a version of a workflow, and what leads from one to another."`
 	Workflow    string        `json:"workflow"`
@@ -134,31 +136,31 @@ type Diagram struct {
 	Edges       []DiagramEdge `json:"edges"`
 }
 
-// DiagramNode is a part of a diagram; see [host.DiagramNode].
+// DiagramNode is a part of a diagram; see [diagram.Node].
 type DiagramNode struct {
-	_           struct{}      `doc:"A part of a workflow."`
-	ID          string        `json:"id"`
-	Kind        host.NodeKind `json:"kind" api:"enum=step|event|outside|ending|workflow|resource" doc:"outside: people and programs that answer. ending: the cancellation or the timeout of a run."`
-	Label       string        `json:"label"`
-	Description string        `json:"description,omitempty"`
-	Plugin      string        `json:"plugin,omitempty" doc:"Serves the step."`
-	Step        string        `json:"step,omitempty" doc:"The name that the step has in journals."`
-	Declared    Value         `json:"declared,omitempty" api:"object" doc:"The step as the manifest of its plugin declares it, such as workers, timeout and retry."`
-	Config      Value         `json:"config,omitempty" api:"object" doc:"The step's configuration by the settings of the workflow."`
-	Parent      string        `json:"parent,omitempty" doc:"In a flow: the node that contains this node."`
-	Form        string        `json:"form,omitempty" doc:"In a flow: what the node does, such as loop."`
-	EventKind   string        `json:"event_kind,omitempty" doc:"Of an event; absent for a plain event."`
-	Resource    string        `json:"resource,omitempty" doc:"The kind of a resource. Only the code of the steps says which of them call it."`
-	Optional    bool          `json:"optional,omitempty" doc:"The plugins can do without the resource."`
+	_           struct{}         `doc:"A part of a workflow."`
+	ID          string           `json:"id"`
+	Kind        diagram.NodeKind `json:"kind" api:"enum=step|event|outside|ending|workflow|resource" doc:"outside: people and programs that answer. ending: the cancellation or the timeout of a run."`
+	Label       string           `json:"label"`
+	Description string           `json:"description,omitempty"`
+	Plugin      string           `json:"plugin,omitempty" doc:"Serves the step."`
+	Step        string           `json:"step,omitempty" doc:"The name that the step has in journals."`
+	Declared    Value            `json:"declared,omitempty" api:"object" doc:"The step as the manifest of its plugin declares it, such as workers, timeout and retry."`
+	Config      Value            `json:"config,omitempty" api:"object" doc:"The step's configuration by the settings of the workflow."`
+	Parent      string           `json:"parent,omitempty" doc:"In a flow: the node that contains this node."`
+	Form        string           `json:"form,omitempty" doc:"In a flow: what the node does, such as loop."`
+	EventKind   string           `json:"event_kind,omitempty" doc:"Of an event; absent for a plain event."`
+	Resource    string           `json:"resource,omitempty" doc:"The kind of a resource. Only the code of the steps says which of them call it."`
+	Optional    bool             `json:"optional,omitempty" doc:"The plugins can do without the resource."`
 }
 
-// DiagramEdge leads from one node to another; see [host.DiagramEdge].
+// DiagramEdge leads from one node to another; see [diagram.Edge].
 type DiagramEdge struct {
-	_      struct{}      `doc:"Leads from one node to another."`
-	Source string        `json:"source"`
-	Target string        `json:"target"`
-	Kind   host.EdgeKind `json:"kind" api:"enum=accepts|emits|waits|asks|answers|catches|runs|leads" doc:"catches: from the step that failed, or from an ending, to the step that takes over."`
-	Label  string        `json:"label,omitempty" doc:"list for a fan-out, collects or collects N for a step that takes a list, joins for a step that takes several types together."`
+	_      struct{}         `doc:"Leads from one node to another."`
+	Source string           `json:"source"`
+	Target string           `json:"target"`
+	Kind   diagram.EdgeKind `json:"kind" api:"enum=accepts|emits|waits|asks|answers|catches|runs|leads" doc:"catches: from the step that failed, or from an ending, to the step that takes over."`
+	Label  string           `json:"label,omitempty" doc:"list for a fan-out, collects or collects N for a step that takes a list, joins for a step that takes several types together."`
 }
 
 // Drawing is a workflow's graph.
@@ -166,7 +168,7 @@ type Drawing struct {
 	Graph Graph `json:"graph"`
 }
 
-// Graph is the drawing of a workflow; see [host.Graph].
+// Graph is the drawing of a workflow; see [diagram.Graph].
 type Graph struct {
 	_           struct{} `doc:"A drawing of the workflow."`
 	Name        string   `json:"name" fill:"-"`
@@ -175,7 +177,7 @@ type Graph struct {
 	Description OrNull   `json:"description" fill:"-"`
 }
 
-// Node is a step, an event or an external node; see [host.GraphNode].
+// Node is a step, an event or an external node; see [diagram.GraphNode].
 type Node struct {
 	_     struct{} `doc:"A step, an event, or what is outside."`
 	ID    string   `json:"id"`
@@ -198,7 +200,7 @@ type EventNode struct {
 	ProducedBy []string `json:"produced_by"`
 }
 
-// Edge is an edge of a graph; see [host.GraphEdge].
+// Edge is an edge of a graph; see [diagram.GraphEdge].
 type Edge struct {
 	Source string `json:"source"`
 	Target string `json:"target"`
@@ -206,12 +208,12 @@ type Edge struct {
 }
 
 // Graph returns the graph that a drawing shows.
-func (g *Graph) Graph() host.Graph {
-	var out host.Graph
+func (g *Graph) Graph() diagram.Graph {
+	var out diagram.Graph
 	Fill(&out, g)
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
-		var node host.GraphNode
+		var node diagram.GraphNode
 		Fill(&node, n)
 		if n.StepNode != nil {
 			Fill(&node, n.StepNode)

@@ -73,7 +73,7 @@ type ResourceKeys struct {
 	TotalBytes int64         `json:"total_bytes" doc:"The size of all its keys and values."`
 }
 
-// ResourceKey is a key that a resource keeps; see [host.KVItem].
+// ResourceKey is a key that a resource keeps; see [kv.Item].
 type ResourceKey struct {
 	_       struct{} `doc:"A key."`
 	Key     string   `json:"key"`

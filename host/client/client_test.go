@@ -17,6 +17,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/client"
+	"github.com/weftrun/weft/host/diagram"
 	"github.com/weftrun/weft/host/position"
 	"github.com/weftrun/weft/host/turns"
 )
@@ -220,12 +221,12 @@ func TestWorkflow(t *testing.T) {
 			{Type: "Hello", Types: []string{"StartEvent"}, Kind: abi.KindStart, Schema: schema},
 			{Type: "StopEvent", Kind: abi.KindStop, Base: true, Schema: stop},
 		},
-		Graph: host.Graph{
-			Nodes: []host.GraphNode{
+		Graph: diagram.Graph{
+			Nodes: []diagram.GraphNode{
 				{ID: "s", Label: "s", Kind: "step", Description: "x"},
 				{ID: "Hello", Label: "Hello", Kind: "event", EventType: "Hello", EventTypes: []string{"Hello", "StartEvent"}, Schema: schema, ProducedBy: []string{}},
 			},
-			Edges: []host.GraphEdge{{Source: "Hello", Target: "s"}},
+			Edges: []diagram.GraphEdge{{Source: "Hello", Target: "s"}},
 		},
 		Timeout: host.WorkflowTimeout{Span: 90 * time.Second, Set: true},
 	}}

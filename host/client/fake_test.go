@@ -16,6 +16,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/client"
+	"github.com/weftrun/weft/host/diagram"
 	"github.com/weftrun/weft/host/httpapi"
 	"github.com/weftrun/weft/host/position"
 )
@@ -219,11 +220,11 @@ func (p plugins) Workflow(_ context.Context, _, name string) (host.WorkflowInfo,
 	return p.f.flow, nil
 }
 
-func (p plugins) Diagram(_ context.Context, _, name, digest string) (host.Diagram, error) {
-	return host.Diagram{
+func (p plugins) Diagram(_ context.Context, _, name, digest string) (diagram.Diagram, error) {
+	return diagram.Diagram{
 		Workflow: name, Digest: digest, Flow: true,
-		Nodes: []host.DiagramNode{{ID: "a/b", Kind: host.NodeStep, Label: "b", Parent: "a", Form: "loop", EventKind: abi.KindStop, Optional: true}},
-		Edges: []host.DiagramEdge{{Source: "a/b", Target: "a/b", Kind: host.EdgeLeads, Label: "x"}},
+		Nodes: []diagram.Node{{ID: "a/b", Kind: diagram.NodeStep, Label: "b", Parent: "a", Form: "loop", EventKind: abi.KindStop, Optional: true}},
+		Edges: []diagram.Edge{{Source: "a/b", Target: "a/b", Kind: diagram.EdgeLeads, Label: "x"}},
 	}, p.f.err
 }
 

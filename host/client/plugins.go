@@ -17,6 +17,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/apiwire"
+	"github.com/weftrun/weft/host/diagram"
 	"github.com/weftrun/weft/host/turns"
 )
 
@@ -310,7 +311,7 @@ func (c *Client) Workflow(ctx context.Context, name string) (host.WorkflowInfo, 
 
 // Diagram returns the steps of the version of a workflow that has the digest, and what
 // leads from one to another; "" is the newest version.
-func (c *Client) Diagram(ctx context.Context, name, digest string) (d host.Diagram, err error) {
+func (c *Client) Diagram(ctx context.Context, name, digest string) (d diagram.Diagram, err error) {
 	query := url.Values{}
 	if digest != "" {
 		query.Set("version", digest)
@@ -333,11 +334,11 @@ func titleOf(schema apiwire.Value) string {
 
 // eventInfo describes an event type by its schema and by the graph, which has the type's
 // ancestors.
-func eventInfo(schema apiwire.Value, g *host.Graph) host.EventInfo {
+func eventInfo(schema apiwire.Value, g *diagram.Graph) host.EventInfo {
 	title := titleOf(schema)
 	e := host.EventInfo{Type: title, Schema: abi.Raw(schema)}
 	e.Kind, e.Base = abi.BaseKinds[title]
-	i := slices.IndexFunc(g.Nodes, func(n host.GraphNode) bool { return n.EventType == title })
+	i := slices.IndexFunc(g.Nodes, func(n diagram.GraphNode) bool { return n.EventType == title })
 	if i < 0 || len(g.Nodes[i].EventTypes) == 0 {
 		return e
 	}

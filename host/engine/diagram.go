@@ -5,32 +5,32 @@ import (
 	"slices"
 
 	"github.com/weftrun/weft/abi"
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/diagram"
 )
 
 // Diagram returns the nodes and edges of the workflow: those of [Graph.Drawing], with the
 // declarations of the steps, and with resources. The failure of a step leads to the step
 // that catches it.
-func (g *Graph) Diagram() (host.Diagram, error) {
+func (g *Graph) Diagram() (diagram.Diagram, error) {
 	declared, err := g.declarations()
 	if err != nil {
-		return host.Diagram{}, err
+		return diagram.Diagram{}, err
 	}
-	out := host.Diagram{Workflow: g.manifest.Workflow, Description: g.manifest.Description}
-	drawn, kinds := g.Drawing(), map[string]host.NodeKind{}
+	out := diagram.Diagram{Workflow: g.manifest.Workflow, Description: g.manifest.Description}
+	drawn, kinds := g.Drawing(), map[string]diagram.NodeKind{}
 	for _, n := range drawn.Nodes {
 		if n.ID == abi.TypeStepFailed {
 			continue
 		}
-		node := host.DiagramNode{ID: n.ID, Label: n.Label, Description: n.Description}
+		node := diagram.Node{ID: n.ID, Label: n.Label, Description: n.Description}
 		switch n.Kind {
 		case "step":
-			node.Kind, node.Step, node.Declared = host.NodeStep, n.Label, declared[n.Label]
+			node.Kind, node.Step, node.Declared = diagram.NodeStep, n.Label, declared[n.Label]
 		case "event":
-			node.Kind = host.NodeEvent
+			node.Kind = diagram.NodeEvent
 			node.EventKind, _ = g.Kind(n.EventType)
 		default:
-			node.Kind, node.Label = host.NodeOutside, "outside"
+			node.Kind, node.Label = diagram.NodeOutside, "outside"
 		}
 		kinds[n.ID] = node.Kind
 		out.Nodes = append(out.Nodes, node)
@@ -39,18 +39,18 @@ func (g *Graph) Diagram() (host.Diagram, error) {
 		if e.Source == abi.TypeStepFailed || e.Target == abi.TypeStepFailed {
 			continue
 		}
-		edge := host.DiagramEdge{Source: e.Source, Target: e.Target, Label: e.Label}
+		edge := diagram.Edge{Source: e.Source, Target: e.Target, Label: e.Label}
 		switch {
-		case kinds[e.Source] == host.NodeOutside:
-			edge.Kind = host.EdgeAnswers
-		case kinds[e.Target] == host.NodeOutside:
-			edge.Kind = host.EdgeAsks
-		case kinds[e.Source] == host.NodeStep:
-			edge.Kind = host.EdgeEmits
+		case kinds[e.Source] == diagram.NodeOutside:
+			edge.Kind = diagram.EdgeAnswers
+		case kinds[e.Target] == diagram.NodeOutside:
+			edge.Kind = diagram.EdgeAsks
+		case kinds[e.Source] == diagram.NodeStep:
+			edge.Kind = diagram.EdgeEmits
 		case e.Label == "waits":
-			edge.Kind, edge.Label = host.EdgeWaits, ""
+			edge.Kind, edge.Label = diagram.EdgeWaits, ""
 		default:
-			edge.Kind = host.EdgeAccepts
+			edge.Kind = diagram.EdgeAccepts
 		}
 		out.Edges = append(out.Edges, edge)
 	}
@@ -58,18 +58,18 @@ func (g *Graph) Diagram() (host.Diagram, error) {
 	g.questions(&out)
 	for _, name := range sortedKeys(g.resources) {
 		r := g.resources[name]
-		out.Nodes = append(out.Nodes, host.DiagramNode{
-			ID: "resource:" + name, Kind: host.NodeResource, Label: name, Description: r.Description, Resource: r.Kind, Optional: r.Optional,
+		out.Nodes = append(out.Nodes, diagram.Node{
+			ID: "resource:" + name, Kind: diagram.NodeResource, Label: name, Description: r.Description, Resource: r.Kind, Optional: r.Optional,
 		})
 	}
 	return out, nil
 }
 
 // failures adds what leads to the steps that catch.
-func (g *Graph) failures(out *host.Diagram) {
+func (g *Graph) failures(out *diagram.Diagram) {
 	d := drawing{g: g}
 	catches := func(source string, by *step) {
-		out.Edges = append(out.Edges, host.DiagramEdge{Source: source, Target: d.stepID(by), Kind: host.EdgeCatches})
+		out.Edges = append(out.Edges, diagram.Edge{Source: source, Target: d.stepID(by), Kind: diagram.EdgeCatches})
 	}
 	for _, st := range g.steps {
 		if st.catcher != nil {
@@ -78,7 +78,7 @@ func (g *Graph) failures(out *host.Diagram) {
 	}
 	for _, ending := range sortedKeys(g.cleaners) {
 		id := "ending:" + ending
-		out.Nodes = append(out.Nodes, host.DiagramNode{ID: id, Kind: host.NodeEnding, Label: ending})
+		out.Nodes = append(out.Nodes, diagram.Node{ID: id, Kind: diagram.NodeEnding, Label: ending})
 		for _, st := range g.cleaners[ending] {
 			catches(id, st)
 		}
@@ -87,10 +87,10 @@ func (g *Graph) failures(out *host.Diagram) {
 
 // questions adds what the steps ask that wait for answers of people. A question of such a
 // step is a declared type that no step emits; if there is none, the step itself asks.
-func (g *Graph) questions(out *host.Diagram) {
+func (g *Graph) questions(out *diagram.Diagram) {
 	d := drawing{g: g}
 	asks := func(source, target string) {
-		out.Edges = append(out.Edges, host.DiagramEdge{Source: source, Target: target, Kind: host.EdgeAsks})
+		out.Edges = append(out.Edges, diagram.Edge{Source: source, Target: target, Kind: diagram.EdgeAsks})
 	}
 	var asking []string
 	for _, st := range g.steps {
@@ -107,7 +107,7 @@ func (g *Graph) questions(out *host.Diagram) {
 	questions := []string{externalNode}
 	for _, typ := range sortedKeys(g.types) {
 		t := g.types[typ]
-		drawn := slices.ContainsFunc(out.Nodes, func(n host.DiagramNode) bool { return n.ID == typ })
+		drawn := slices.ContainsFunc(out.Nodes, func(n diagram.Node) bool { return n.ID == typ })
 		if !t.declared || t.kind != abi.KindInputRequired || drawn {
 			continue
 		}
@@ -115,7 +115,7 @@ func (g *Graph) questions(out *host.Diagram) {
 			questions = nil
 		}
 		questions = append(questions, typ)
-		out.Nodes = append(out.Nodes, host.DiagramNode{ID: typ, Kind: host.NodeEvent, Label: typ, Description: t.decl.Description, EventKind: t.kind})
+		out.Nodes = append(out.Nodes, diagram.Node{ID: typ, Kind: diagram.NodeEvent, Label: typ, Description: t.decl.Description, EventKind: t.kind})
 		asks(typ, externalNode)
 	}
 	for _, source := range asking {

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/weftrun/weft/abi"
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/diagram"
 )
 
 // externalNode is the id of the node for the outside world, where people answer.
@@ -17,14 +17,14 @@ const externalNode = "external_step"
 // event node has the type's name as its title. It is nil for types without a declared
 // schema. If a step and an event type share a name, the step's id is "step:" and the
 // name.
-func (g *Graph) Drawing() host.Graph {
-	d := drawing{g: g, events: make(map[string]*host.GraphNode)}
+func (g *Graph) Drawing() diagram.Graph {
+	d := drawing{g: g, events: make(map[string]*diagram.GraphNode)}
 	for _, st := range g.steps {
 		d.step(st)
 	}
-	var out host.Graph
+	var out diagram.Graph
 	for _, st := range g.steps {
-		out.Nodes = append(out.Nodes, host.GraphNode{ID: d.stepID(st), Label: st.name, Kind: "step", Description: st.decl.Description})
+		out.Nodes = append(out.Nodes, diagram.GraphNode{ID: d.stepID(st), Label: st.name, Kind: "step", Description: st.decl.Description})
 	}
 	for _, name := range sortedKeys(d.events) {
 		n := d.events[name]
@@ -33,22 +33,22 @@ func (g *Graph) Drawing() host.Graph {
 		out.Nodes = append(out.Nodes, *n)
 	}
 	if d.external {
-		out.Nodes = append(out.Nodes, host.GraphNode{ID: externalNode, Label: externalNode, Kind: "external"})
+		out.Nodes = append(out.Nodes, diagram.GraphNode{ID: externalNode, Label: externalNode, Kind: "external"})
 	}
-	slices.SortStableFunc(out.Nodes, func(a, b host.GraphNode) int { return strings.Compare(a.ID, b.ID) })
-	slices.SortFunc(d.edges, func(a, b host.GraphEdge) int {
+	slices.SortStableFunc(out.Nodes, func(a, b diagram.GraphNode) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(d.edges, func(a, b diagram.GraphEdge) int {
 		return cmp.Or(strings.Compare(a.Source, b.Source), strings.Compare(a.Target, b.Target), strings.Compare(b.Label, a.Label))
 	})
 	// Draw one of several edges between two nodes, with a label if one of them has it.
-	out.Edges = slices.CompactFunc(d.edges, func(a, b host.GraphEdge) bool { return a.Source == b.Source && a.Target == b.Target })
+	out.Edges = slices.CompactFunc(d.edges, func(a, b diagram.GraphEdge) bool { return a.Source == b.Source && a.Target == b.Target })
 	return out
 }
 
 // drawing is a graph while it is drawn.
 type drawing struct {
 	g        *Graph
-	events   map[string]*host.GraphNode
-	edges    []host.GraphEdge
+	events   map[string]*diagram.GraphNode
+	edges    []diagram.GraphEdge
 	external bool
 }
 
@@ -60,7 +60,7 @@ func (d *drawing) stepID(st *step) string {
 }
 
 func (d *drawing) edge(source, target, label string) {
-	d.edges = append(d.edges, host.GraphEdge{Source: source, Target: target, Label: label})
+	d.edges = append(d.edges, diagram.GraphEdge{Source: source, Target: target, Label: label})
 }
 
 // label describes how a slot takes its events.
@@ -123,11 +123,11 @@ func (d *drawing) accepts(st *step, typ, label string) {
 }
 
 // event adds an event type once, with its edges to the outside.
-func (d *drawing) event(typ string) *host.GraphNode {
+func (d *drawing) event(typ string) *diagram.GraphNode {
 	if n, ok := d.events[typ]; ok {
 		return n
 	}
-	n := &host.GraphNode{
+	n := &diagram.GraphNode{
 		ID: typ, Label: typ, Kind: "event", EventType: typ,
 		EventTypes: append([]string{typ}, d.g.Ancestors(typ)...),
 	}

@@ -19,7 +19,9 @@
 // [TypeBranch] calls in the same way.
 package flow
 
-import "github.com/weftrun/weft/host"
+import (
+	"github.com/weftrun/weft/host/limit"
+)
 
 // Magic begins the bytes of a flow's module. The byte before its final newline is the
 // version of the format.
@@ -53,7 +55,7 @@ const FieldCall = "call"
 
 // Bounds of a flow's document.
 const (
-	MaxBytes      = host.MaxFlowBytes // of its canonical form
+	MaxBytes      = limit.MaxFlowBytes // of its canonical form
 	MaxNodes      = 1000
 	MaxDepth      = 12     // depth of nested nodes
 	MaxExpression = 4096   // bytes of one CEL expression

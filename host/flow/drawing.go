@@ -2,11 +2,11 @@ package flow
 
 import (
 	"github.com/weftrun/weft/abi"
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/diagram"
 )
 
 // Drawing returns a flow as a graph of its nodes and their order.
-func (d *Document) Drawing() host.Graph {
+func (d *Document) Drawing() diagram.Graph {
 	w := &drawing{}
 	w.event(TypeStart, abi.TypeStart)
 	ends := w.sequence(d.Root.Steps, []string{TypeStart})
@@ -16,10 +16,10 @@ func (d *Document) Drawing() host.Graph {
 }
 
 // drawing gathers a graph.
-type drawing struct{ out host.Graph }
+type drawing struct{ out diagram.Graph }
 
 func (w *drawing) event(typ, ancestor string) {
-	n := host.GraphNode{ID: typ, Label: typ, Kind: "event", EventType: typ, EventTypes: []string{typ}}
+	n := diagram.GraphNode{ID: typ, Label: typ, Kind: "event", EventType: typ, EventTypes: []string{typ}}
 	if ancestor != "" {
 		n.EventTypes = append(n.EventTypes, ancestor)
 	}
@@ -28,7 +28,7 @@ func (w *drawing) event(typ, ancestor string) {
 
 func (w *drawing) lead(from []string, to string) {
 	for _, source := range from {
-		w.out.Edges = append(w.out.Edges, host.GraphEdge{Source: source, Target: to})
+		w.out.Edges = append(w.out.Edges, diagram.GraphEdge{Source: source, Target: to})
 	}
 }
 
@@ -41,7 +41,7 @@ func (w *drawing) sequence(nodes []*Node, from []string) []string {
 }
 
 func (w *drawing) node(n *Node, from []string) []string {
-	w.out.Nodes = append(w.out.Nodes, host.GraphNode{ID: n.Path, Label: n.Name, Kind: "step", Description: n.About()})
+	w.out.Nodes = append(w.out.Nodes, diagram.GraphNode{ID: n.Path, Label: n.Name, Kind: "step", Description: n.About()})
 	w.lead(from, n.Path)
 	self := []string{n.Path}
 	switch n.Kind {

@@ -66,6 +66,10 @@ func ShareCode() (end func(), err error) {
 // detector.
 func serversCode() string { return filepath.Join(Code, "of-servers") }
 
+// CodeOfServers returns the folder of kept code, for programs that tests start without a
+// data directory: they use and fill the folder itself (the variable WEFT_CACHE).
+func CodeOfServers() string { return serversCode() }
+
 // LendCode links the kept code into a new data directory.
 func LendCode(data string) error {
 	if Code == "" || data == "" || !filepath.IsAbs(data) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/diagram"
 	"github.com/weftrun/weft/host/hosttest"
 )
 
@@ -97,7 +98,7 @@ func summaries(t *testing.T, h *hosttest.Host) []host.WorkflowSummary {
 }
 
 // diagramText writes a diagram, a line for each node and edge, without its digest.
-func diagramText(t *testing.T, d *host.Diagram) string {
+func diagramText(t *testing.T, d *diagram.Diagram) string {
 	t.Helper()
 	var b strings.Builder
 	known := map[string]bool{}
@@ -107,7 +108,7 @@ func diagramText(t *testing.T, d *host.Diagram) string {
 			t.Errorf("%s: two nodes %s", d.Workflow, n.ID)
 		}
 		known[n.ID] = true
-		if n.Kind == host.NodeStep && !d.Flow && (n.Plugin == "" || n.Step == "" || n.Declared == nil) {
+		if n.Kind == diagram.NodeStep && !d.Flow && (n.Plugin == "" || n.Step == "" || n.Declared == nil) {
 			t.Errorf("%s: step %+v", d.Workflow, n)
 		}
 		fmt.Fprintf(&b, "%s %s", n.Kind, n.ID)

@@ -15,6 +15,7 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/httpapi/abuse"
 	"github.com/weftrun/weft/host/httpapi/openapi"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // Defaults of [Config].
@@ -115,7 +116,7 @@ type Config struct {
 	// Grace is how long [Server.Shutdown] waits for clients that send or read slowly.
 	// Default: [DefaultGrace].
 	Grace time.Duration
-	// MaxBody bounds a request body in bytes. Default: [host.MaxRequestBytes].
+	// MaxBody bounds a request body in bytes. Default: [limit.MaxRequestBytes].
 	MaxBody int64
 	// MaxPlugin bounds an uploaded plugin in bytes. Default: [DefaultMaxPlugin].
 	MaxPlugin int64
@@ -160,7 +161,7 @@ func (c Config) withDefaults() Config {
 		c.Grace = DefaultGrace
 	}
 	if c.MaxBody <= 0 {
-		c.MaxBody = host.MaxRequestBytes
+		c.MaxBody = limit.MaxRequestBytes
 	}
 	c.MaxRequests = cmp.Or(c.MaxRequests, DefaultMaxRequests)
 	c.MaxStreams = cmp.Or(c.MaxStreams, DefaultMaxStreams)

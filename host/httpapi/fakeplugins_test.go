@@ -14,6 +14,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/behalf"
+	"github.com/weftrun/weft/host/diagram"
 )
 
 // fakePlugins is the host.Plugins of a fakeHost.
@@ -136,14 +137,14 @@ func (p fakePlugins) Workflow(_ context.Context, _, name string) (host.WorkflowI
 }
 
 // Diagram has one step, of the version that is asked for.
-func (p fakePlugins) Diagram(_ context.Context, _, name, digest string) (host.Diagram, error) {
+func (p fakePlugins) Diagram(_ context.Context, _, name, digest string) (diagram.Diagram, error) {
 	if p.f.workflows[name] == nil {
-		return host.Diagram{}, host.Errorf(host.CodeNotFound, "no workflow %q", name)
+		return diagram.Diagram{}, host.Errorf(host.CodeNotFound, "no workflow %q", name)
 	}
-	return host.Diagram{
+	return diagram.Diagram{
 		Workflow: name, Digest: digest,
-		Nodes: []host.DiagramNode{{ID: "one", Kind: host.NodeStep, Label: "one", Step: "one", Plugin: name, Declared: p.f.raw(map[string]any{"workers": 2})}},
-		Edges: []host.DiagramEdge{{Source: "one", Target: "one", Kind: host.EdgeCatches}},
+		Nodes: []diagram.Node{{ID: "one", Kind: diagram.NodeStep, Label: "one", Step: "one", Plugin: name, Declared: p.f.raw(map[string]any{"workers": 2})}},
+		Edges: []diagram.Edge{{Source: "one", Target: "one", Kind: diagram.EdgeCatches}},
 	}, nil
 }
 
@@ -217,19 +218,19 @@ func fakeInfo(tb testing.TB, name, start, stop string, types ...string) host.Wor
 // draw adds nodes and edges: "a>b" leads from a to b.
 func draw(info *host.WorkflowInfo, steps, edges []string, produced map[string][]string) {
 	for _, s := range steps {
-		info.Graph.Nodes = append(info.Graph.Nodes, host.GraphNode{ID: s, Label: s, Kind: "step"})
+		info.Graph.Nodes = append(info.Graph.Nodes, diagram.GraphNode{ID: s, Label: s, Kind: "step"})
 	}
 	for _, e := range info.Events {
 		by, drawn := produced[e.Type]
 		if !drawn {
 			continue
 		}
-		info.Graph.Nodes = append(info.Graph.Nodes, host.GraphNode{
+		info.Graph.Nodes = append(info.Graph.Nodes, diagram.GraphNode{
 			ID: e.Type, Label: e.Type, Kind: "event", EventType: e.Type, EventTypes: e.Types, Schema: e.Schema, ProducedBy: by,
 		})
 	}
 	for i := 0; i < len(edges); i += 2 {
-		info.Graph.Edges = append(info.Graph.Edges, host.GraphEdge{Source: edges[i], Target: edges[i+1]})
+		info.Graph.Edges = append(info.Graph.Edges, diagram.GraphEdge{Source: edges[i], Target: edges[i+1]})
 	}
 }
 
@@ -246,7 +247,7 @@ func fakeWorkflows(tb testing.TB) map[string]*fakeWorkflow {
 	draw(&human.info, []string{"ask", "answered"},
 		[]string{"answered", "StopEvent", "Answer", "answered", "external_step", "Answer", "ask", "Ask", "Ask", "external_step", "StartEvent", "ask"},
 		map[string][]string{"StartEvent": {}, "StopEvent": {"answered"}, "Ask": {"ask"}, "Answer": {}})
-	human.info.Graph.Nodes = append(human.info.Graph.Nodes, host.GraphNode{ID: "external_step", Label: "external_step", Kind: "external"})
+	human.info.Graph.Nodes = append(human.info.Graph.Nodes, diagram.GraphNode{ID: "external_step", Label: "external_step", Kind: "external"})
 	plain := func(name string, start func(*fakeHost, *fakeHandler, *host.Run, map[string]any)) *fakeWorkflow {
 		return &fakeWorkflow{info: fakeInfo(tb, name, "StartEvent", "StopEvent", "StartEvent", "StopEvent", "Progress"), start: start, steps: []string{"wait"}}
 	}

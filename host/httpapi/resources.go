@@ -11,6 +11,8 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/apiwire"
+	"github.com/weftrun/weft/host/kv"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // resourceRoutes joins the paths of resources to handlers.
@@ -62,7 +64,7 @@ func (s *Server) putResource(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	body, err := readBody(c, host.MaxResourceDefinition)
+	body, err := readBody(c, limit.MaxResourceDefinition)
 	if err != nil {
 		return err
 	}
@@ -117,8 +119,8 @@ func (s *Server) listResourceKeys(c echo.Context) error {
 
 // parseKeyQuery reads which keys are wanted. A cursor is the key after which the page
 // begins.
-func parseKeyQuery(v url.Values) (host.KVQuery, error) {
-	q := host.KVQuery{Prefix: v.Get("prefix"), Bytes: keysBytes, Values: isTrue(v, "values", false)}
+func parseKeyQuery(v url.Values) (kv.Query, error) {
+	q := kv.Query{Prefix: v.Get("prefix"), Bytes: keysBytes, Values: isTrue(v, "values", false)}
 	if !utf8.ValidString(q.Prefix) {
 		return q, invalid("Invalid prefix: it is not UTF-8")
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/weftrun/weft/abi/cbor"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/apiwire"
+	"github.com/weftrun/weft/host/diagram"
 	"github.com/weftrun/weft/host/httpapi/object"
 )
 
@@ -144,7 +145,7 @@ func (s *Server) workflowDiagram(c echo.Context) error {
 // wholeVersion matches the digest of a version.
 var wholeVersion = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-func showNode(n *host.GraphNode) apiwire.Node {
+func showNode(n *diagram.GraphNode) apiwire.Node {
 	var out apiwire.Node
 	apiwire.Fill(&out, n)
 	switch n.Kind {
@@ -161,7 +162,7 @@ func showNode(n *host.GraphNode) apiwire.Node {
 }
 
 // lineage returns a node's event type, followed by its ancestors.
-func lineage(n *host.GraphNode) []string {
+func lineage(n *diagram.GraphNode) []string {
 	if len(n.EventTypes) > 0 && n.EventTypes[0] == n.EventType {
 		return n.EventTypes
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/kv"
 	"github.com/weftrun/weft/host/usage"
 )
 
@@ -65,9 +66,9 @@ func (j *Journal) batch(items []queued) (b host.Batch, dropped uint64, err error
 
 // newest returns the writes of the items to resources of kind kv, in order. Of several
 // writes to one key it keeps the last, with the growth of all of them.
-func newest(items []queued) (list []host.KVWrite) {
+func newest(items []queued) (list []kv.Write) {
 	type place struct {
-		space host.KVSpace
+		space kv.Space
 		key   string
 	}
 	var of map[place]int

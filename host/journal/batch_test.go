@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/kv"
 	"github.com/weftrun/weft/host/usage"
 )
 
@@ -34,18 +35,18 @@ func TestSpentByTenantAndMonth(t *testing.T) {
 // TestNewestWriteOfEachKey: of several writes to one key of a space the last is written,
 // with the growth of all. The same key of another space or tenant is another key.
 func TestNewestWriteOfEachKey(t *testing.T) {
-	write := func(tenant, resource, key string, version uint64, growth int64) host.KVWrite {
-		w := host.KVWrite{Space: host.KVSpace{Tenant: tenant, Resource: resource}, Growth: growth, Keys: 1}
+	write := func(tenant, resource, key string, version uint64, growth int64) kv.Write {
+		w := kv.Write{Space: kv.Space{Tenant: tenant, Resource: resource}, Growth: growth, Keys: 1}
 		w.Item.Key, w.Item.Version = key, version
 		return w
 	}
 	items := []queued{
-		{JournalItem: host.JournalItem{KV: []host.KVWrite{write("a", "x", "k", 1, 5), write("a", "y", "k", 1, 7)}}},
-		{JournalItem: host.JournalItem{KV: []host.KVWrite{write("b", "x", "k", 1, 9), write("a", "x", "k", 2, -3)}}},
+		{JournalItem: host.JournalItem{KV: []kv.Write{write("a", "x", "k", 1, 5), write("a", "y", "k", 1, 7)}}},
+		{JournalItem: host.JournalItem{KV: []kv.Write{write("b", "x", "k", 1, 9), write("a", "x", "k", 2, -3)}}},
 	}
 	last := write("a", "x", "k", 2, 2)
 	last.Keys = 2
-	want := []host.KVWrite{write("a", "y", "k", 1, 7), write("b", "x", "k", 1, 9), last}
+	want := []kv.Write{write("a", "y", "k", 1, 7), write("b", "x", "k", 1, 9), last}
 	if got := newest(items); !reflect.DeepEqual(got, want) {
 		t.Errorf("writes:\n%+v, want\n%+v", got, want)
 	}

@@ -143,6 +143,14 @@ func Open(ctx context.Context, cfg Config) (*Journal, error) {
 	}, nil
 }
 
+// staller is a store whose database can be away for a while. Meanwhile Append waits and reads
+// fail. Nothing is lost, and nothing is read again afterwards.
+type staller interface {
+	// Stalled reports whether the database is away. It may be called from any goroutine,
+	// and does not block.
+	Stalled() bool
+}
+
 // Append adds an item and returns its queue position. It never blocks. Call it under the
 // session's mutex (invariant 1). now is the time for Linger.
 func (j *Journal) Append(now time.Time, it host.JournalItem) uint64 {
@@ -250,7 +258,7 @@ func (j *Journal) OverSoftLimit(tenant string) bool {
 
 // stalled reports whether the store waits for its database.
 func (j *Journal) stalled() bool {
-	s, can := j.cfg.Store.(host.Staller)
+	s, can := j.cfg.Store.(staller)
 	return can && s.Stalled()
 }
 

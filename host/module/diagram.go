@@ -7,29 +7,30 @@ import (
 	"strings"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/diagram"
 )
 
 // Diagram implements [host.Plugins].
-func (s *Service) Diagram(ctx context.Context, tenant, name, digest string) (host.Diagram, error) {
+func (s *Service) Diagram(ctx context.Context, tenant, name, digest string) (diagram.Diagram, error) {
 	current, ok := s.current(tenant, name)
 	if !ok {
-		return host.Diagram{}, workflowNotFound()
+		return diagram.Diagram{}, workflowNotFound()
 	}
 	if digest == "" {
 		digest = current.digest
 	}
 	if digest != current.digest {
 		if err := s.madeBy(ctx, tenant, name, digest); err != nil {
-			return host.Diagram{}, err
+			return diagram.Diagram{}, err
 		}
 	}
 	v, err := s.version(ctx, digest)
 	if err != nil {
-		return host.Diagram{}, err
+		return diagram.Diagram{}, err
 	}
 	d, err := v.graph.Diagram()
 	if err != nil {
-		return host.Diagram{}, host.Errorf(host.CodeInternal, "%w", err)
+		return diagram.Diagram{}, host.Errorf(host.CodeInternal, "%w", err)
 	}
 	d.Workflow, d.Digest = name, digest
 	own := ""
@@ -40,7 +41,7 @@ func (s *Service) Diagram(ctx context.Context, tenant, name, digest string) (hos
 	}
 	for i := range d.Nodes {
 		n := &d.Nodes[i]
-		if n.Kind != host.NodeStep {
+		if n.Kind != diagram.NodeStep {
 			continue
 		}
 		n.Plugin = own
@@ -97,12 +98,12 @@ func (r *record) serves(digest string) string {
 
 // diagram returns the tree of a flow, with what the steps and the resources of the
 // diagram of its plugins say.
-func (r *record) diagram(of *host.Diagram) host.Diagram {
-	out := host.Diagram{Workflow: of.Workflow, Digest: of.Digest, Description: of.Description, Flow: true}
+func (r *record) diagram(of *diagram.Diagram) diagram.Diagram {
+	out := diagram.Diagram{Workflow: of.Workflow, Digest: of.Digest, Description: of.Description, Flow: true}
 	drawn := r.flow.Drawing()
 	for _, n := range drawn.Nodes {
 		if n.Kind == "event" {
-			i := slices.IndexFunc(of.Nodes, func(have host.DiagramNode) bool { return have.ID == n.ID && have.Kind == host.NodeEvent })
+			i := slices.IndexFunc(of.Nodes, func(have diagram.Node) bool { return have.ID == n.ID && have.Kind == diagram.NodeEvent })
 			if i >= 0 {
 				out.Nodes = append(out.Nodes, of.Nodes[i])
 			}
@@ -110,14 +111,14 @@ func (r *record) diagram(of *host.Diagram) host.Diagram {
 	}
 	ran := map[string]bool{}
 	for _, n := range r.flow.Nodes() {
-		node := host.DiagramNode{ID: n.Path, Kind: host.NodeStep, Label: n.Name, Description: n.About(), Form: string(n.Kind), Step: n.Function}
+		node := diagram.Node{ID: n.Path, Kind: diagram.NodeStep, Label: n.Name, Description: n.About(), Form: string(n.Kind), Step: n.Function}
 		if at := strings.LastIndexByte(n.Path, '/'); at >= 0 {
 			node.Parent = n.Path[:at]
 		}
 		if node.Step == "" && n.Test != nil {
 			node.Step = n.Test.Function
 		}
-		i := slices.IndexFunc(of.Nodes, func(have host.DiagramNode) bool { return node.Step != "" && have.Step == node.Step })
+		i := slices.IndexFunc(of.Nodes, func(have diagram.Node) bool { return node.Step != "" && have.Step == node.Step })
 		if i >= 0 {
 			node.Plugin, node.Declared, node.Config = of.Nodes[i].Plugin, of.Nodes[i].Declared, of.Nodes[i].Config
 		}
@@ -125,23 +126,23 @@ func (r *record) diagram(of *host.Diagram) host.Diagram {
 		if n.Workflow != "" {
 			id := "workflow:" + n.Workflow
 			if !ran[id] {
-				out.Nodes = append(out.Nodes, host.DiagramNode{ID: id, Kind: host.NodeWorkflow, Label: n.Workflow})
+				out.Nodes = append(out.Nodes, diagram.Node{ID: id, Kind: diagram.NodeWorkflow, Label: n.Workflow})
 			}
 			ran[id] = true
-			out.Edges = append(out.Edges, host.DiagramEdge{Source: n.Path, Target: id, Kind: host.EdgeRuns})
+			out.Edges = append(out.Edges, diagram.Edge{Source: n.Path, Target: id, Kind: diagram.EdgeRuns})
 		}
 		if n.Review != nil {
-			out.Edges = append(out.Edges, host.DiagramEdge{Source: n.Path, Target: outside, Kind: host.EdgeAsks})
+			out.Edges = append(out.Edges, diagram.Edge{Source: n.Path, Target: outside, Kind: diagram.EdgeAsks})
 		}
 	}
 	for _, e := range drawn.Edges {
-		out.Edges = append(out.Edges, host.DiagramEdge{Source: e.Source, Target: e.Target, Kind: host.EdgeLeads, Label: e.Label})
+		out.Edges = append(out.Edges, diagram.Edge{Source: e.Source, Target: e.Target, Kind: diagram.EdgeLeads, Label: e.Label})
 	}
-	if slices.ContainsFunc(out.Edges, func(e host.DiagramEdge) bool { return e.Kind == host.EdgeAsks }) {
-		out.Nodes = append(out.Nodes, host.DiagramNode{ID: outside, Kind: host.NodeOutside, Label: "outside"})
+	if slices.ContainsFunc(out.Edges, func(e diagram.Edge) bool { return e.Kind == diagram.EdgeAsks }) {
+		out.Nodes = append(out.Nodes, diagram.Node{ID: outside, Kind: diagram.NodeOutside, Label: "outside"})
 	}
 	for i := range of.Nodes {
-		if of.Nodes[i].Kind == host.NodeResource {
+		if of.Nodes[i].Kind == diagram.NodeResource {
 			out.Nodes = append(out.Nodes, of.Nodes[i])
 		}
 	}

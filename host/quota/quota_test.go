@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/kv"
 	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/quota"
 	"github.com/weftrun/weft/host/usage"
@@ -266,7 +267,7 @@ func TestBytes(t *testing.T) {
 
 	// What a resource keeps counts, until it is deleted.
 	store.during = nil
-	w.Wrote(&host.Batch{KV: []host.KVWrite{{Space: host.KVSpace{Tenant: "a", Resource: "shelf"}, Growth: 2000}}})
+	w.Wrote(&host.Batch{KV: []kv.Write{{Space: kv.Space{Tenant: "a", Resource: "shelf"}, Growth: 2000}}})
 	breach(t, grow(), limit.QuotaStateBytes, 1000, 2005, 0)
 	w.tick(2 * time.Second)
 	w.Freed("a")
@@ -300,10 +301,10 @@ func TestEmptyRowsCount(t *testing.T) {
 	fine(t, grow())
 	for range 1 << 10 {
 		fine(t, grow())
-		w.Wrote(&host.Batch{KV: []host.KVWrite{{Space: host.KVSpace{Tenant: "a", Resource: "shelf"}, Keys: 1}}})
+		w.Wrote(&host.Batch{KV: []kv.Write{{Space: kv.Space{Tenant: "a", Resource: "shelf"}, Keys: 1}}})
 	}
 	breach(t, grow(), limit.QuotaStateBytes, 1<<19, 1<<19, 0)
-	w.Wrote(&host.Batch{KV: []host.KVWrite{{Space: host.KVSpace{Tenant: "a", Resource: "shelf"}, Keys: -1}}})
+	w.Wrote(&host.Batch{KV: []kv.Write{{Space: kv.Space{Tenant: "a", Resource: "shelf"}, Keys: -1}}})
 	fine(t, grow())
 }
 

@@ -158,7 +158,7 @@ func (p *parser) definition(name string, at int64, v *value, path string) *Defin
 	}
 	var grants *value
 	kind := kindOf(v)
-	llm, kv := kind == KindLLM, kind == KindKV
+	llm, keyed := kind == KindLLM, kind == KindKV
 	if llm {
 		d.http, d.llm = defaultLLM()
 	}
@@ -170,7 +170,7 @@ func (p *parser) definition(name string, at int64, v *value, path string) *Defin
 		"mode":      func(v *value, path string) { p.mode(v, path, &d.mode) },
 		"in_flight": func(v *value, path string) { p.number(v, path, 1, maxInFlight, &d.inFlight) },
 	}
-	if kv {
+	if keyed {
 		d.kv = defaultKV()
 		known = p.ofKV(known)
 	}
@@ -185,7 +185,7 @@ func (p *parser) definition(name string, at int64, v *value, path string) *Defin
 		p.each(grants, join(path, "grants"), func(v *value, path string) { d.grants = append(d.grants, p.grant(v, path, d)) })
 	}
 	for i := range d.grants {
-		if !kv && len(d.grants[i].rules) == 0 && p.Count() == before {
+		if !keyed && len(d.grants[i].rules) == 0 && p.Count() == before {
 			p.Problem(v.at, path, "nothing is allowed: give settings a base_url, or allow with URLs, or each of the grants")
 			break
 		}

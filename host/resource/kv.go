@@ -10,6 +10,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/kv"
 )
 
 // The methods of the kind kv.
@@ -89,7 +90,7 @@ type kvCall struct {
 	valued    bool
 	by        int64
 	ifVersion *uint64
-	query     host.KVQuery
+	query     kv.Query
 }
 
 // kvFields are the field names of each method's payload.
@@ -103,13 +104,13 @@ var kvFields = map[string][]string{
 
 // OperateKV answers a call of a resource of the kind kv with the default settings, for
 // hosts without definitions.
-func OperateKV(call host.ResourceCall, data host.KVData) host.KVAnswer {
+func OperateKV(call host.ResourceCall, data kv.Data) kv.Answer {
 	return kvKind{defaultKV()}.operate(&call, data)
 }
 
 // operate answers a call.
-func (k kvKind) operate(call *host.ResourceCall, data host.KVData) host.KVAnswer {
-	failed := func(err *abi.Error) host.KVAnswer { return host.KVAnswer{Err: err} }
+func (k kvKind) operate(call *host.ResourceCall, data kv.Data) kv.Answer {
+	failed := func(err *abi.Error) kv.Answer { return kv.Answer{Err: err} }
 	names, known := kvFields[call.Method]
 	if !known {
 		return failed(final(abi.StatusNotFound, "a resource of the kind kv has no method %q: use get, set, delete, increment or list", clip(call.Method)))
@@ -143,7 +144,7 @@ func decodeKV(method string, names []string, payload abi.Raw) (*kvCall, error) {
 	if !ok {
 		return nil, errors.New("the payload is not a map")
 	}
-	c := &kvCall{method: method, by: 1, query: host.KVQuery{Limit: defaultList, Bytes: listBytes}}
+	c := &kvCall{method: method, by: 1, query: kv.Query{Limit: defaultList, Bytes: listBytes}}
 	for name, v := range m {
 		if !slices.Contains(names, name) && !slices.Contains(names, name+"?") {
 			return nil, fmt.Errorf("unknown name %q", clip(name))
@@ -226,31 +227,31 @@ func checkKey(key string) error {
 }
 
 // unread is the answer to a call whose data could not be read. Nothing was written.
-func unread(err error) host.KVAnswer {
-	return host.KVAnswer{Err: &abi.Error{Code: abi.StatusUnavailable.Code(), Message: "the store does not work at the moment: " + host.MessageOf(err)}}
+func unread(err error) kv.Answer {
+	return kv.Answer{Err: &abi.Error{Code: abi.StatusUnavailable.Code(), Message: "the store does not work at the moment: " + host.MessageOf(err)}}
 }
 
 // answered returns an answer, with a write if there is one.
-func answered(v any, write *host.KVItem) host.KVAnswer {
+func answered(v any, write *kv.Item) kv.Answer {
 	raw, err := abi.EncodeValue(v)
 	if err != nil { // plain values, or a value encoded before
-		return host.KVAnswer{Err: final(abi.StatusInternal, "the answer cannot be written: %s", err)}
+		return kv.Answer{Err: final(abi.StatusInternal, "the answer cannot be written: %s", err)}
 	}
-	return host.KVAnswer{Value: raw, Write: write}
+	return kv.Answer{Value: raw, Write: write}
 }
 
-func (k kvKind) get(c *kvCall, data host.KVData) host.KVAnswer {
+func (k kvKind) get(c *kvCall, data kv.Data) kv.Answer {
 	item, found, err := data.Get(c.key)
 	switch {
 	case err != nil:
 		return unread(err)
 	case !found:
-		return host.KVAnswer{Value: abi.Null}
+		return kv.Answer{Value: abi.Null}
 	}
 	return answered(map[string]any{"value": item.Value, "version": item.Version}, nil)
 }
 
-func (k kvKind) list(c *kvCall, data host.KVData) host.KVAnswer {
+func (k kvKind) list(c *kvCall, data kv.Data) kv.Answer {
 	items, more, err := data.List(c.query)
 	if err != nil {
 		return unread(err)
@@ -271,38 +272,38 @@ func (k kvKind) list(c *kvCall, data host.KVData) host.KVAnswer {
 }
 
 // change answers a method that writes.
-func (k kvKind) change(c *kvCall, data host.KVData) host.KVAnswer {
+func (k kvKind) change(c *kvCall, data kv.Data) kv.Answer {
 	old, found, err := data.Get(c.key)
 	if err != nil {
 		return unread(err)
 	}
 	if fail := c.outrun(old.Version); fail != nil {
-		return host.KVAnswer{Err: fail}
+		return kv.Answer{Err: fail}
 	}
 	if c.method == MethodDelete {
 		if !found {
 			return answered(map[string]any{"deleted": false}, nil)
 		}
-		return answered(map[string]any{"deleted": true}, &host.KVItem{Key: c.key})
+		return answered(map[string]any{"deleted": true}, &kv.Item{Key: c.key})
 	}
 	answer := map[string]any{"version": data.Next()}
 	value := c.value
 	if c.method == MethodIncrement {
 		n, fail := c.sum(old.Value, found)
 		if fail != nil {
-			return host.KVAnswer{Err: fail}
+			return kv.Answer{Err: fail}
 		}
 		value, answer["value"] = n, n
 	}
-	item := &host.KVItem{Key: c.key}
+	item := &kv.Item{Key: c.key}
 	if item.Value, err = abi.EncodeValue(value); err == nil {
 		_, err = abi.EncodeValue([]any{[]any{[]any{item.Value}}}) // a list with the value must not nest too deeply either
 	}
 	if err != nil {
-		return host.KVAnswer{Err: final(abi.StatusInvalidMessage, "the value cannot be kept: %s", err)}
+		return kv.Answer{Err: final(abi.StatusInvalidMessage, "the value cannot be kept: %s", err)}
 	}
 	if fail := k.fits(item, &old, found, data.Totals()); fail != nil {
-		return host.KVAnswer{Err: fail}
+		return kv.Answer{Err: fail}
 	}
 	return answered(answer, item)
 }
@@ -349,7 +350,7 @@ func exceeded(format string, args ...any) *abi.Error {
 }
 
 // fits refuses an item that would exceed a limit.
-func (k kvKind) fits(item, old *host.KVItem, found bool, t host.KVTotals) *abi.Error {
+func (k kvKind) fits(item, old *kv.Item, found bool, t kv.Totals) *abi.Error {
 	bytes := t.Bytes + item.Size()
 	if found {
 		bytes -= old.Size()
@@ -366,7 +367,7 @@ func (k kvKind) fits(item, old *host.KVItem, found bool, t host.KVTotals) *abi.E
 }
 
 // ResourceKeys implements host.ResourceAdmin.
-func (s *Service) ResourceKeys(ctx context.Context, tenant, name string, q host.KVQuery) (page host.KVPage, err error) {
+func (s *Service) ResourceKeys(ctx context.Context, tenant, name string, q kv.Query) (page kv.Page, err error) {
 	info, err := s.Resource(ctx, tenant, name)
 	if err != nil {
 		return page, err
@@ -374,7 +375,7 @@ func (s *Service) ResourceKeys(ctx context.Context, tenant, name string, q host.
 	if info.Kind != KindKV {
 		return page, host.Errorf(host.CodeInvalidArgument, "The resource '%s' is of the kind %s, which keeps no keys", clip(name), info.Kind)
 	}
-	space := host.KVSpace{Tenant: tenant, Resource: name, Made: info.Created}
+	space := kv.Space{Tenant: tenant, Resource: name, Made: info.Created}
 	if page.Totals, err = s.cfg.Store.KVTotals(ctx, space); err == nil {
 		page.Items, page.More, err = s.cfg.Store.KVItems(ctx, space, q)
 	}

@@ -10,21 +10,22 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/kv"
 )
 
 // shelf is a space in memory, whose writes hold at once.
 type shelf struct {
-	items map[string]host.KVItem
+	items map[string]kv.Item
 	last  uint64
 	fails error
 }
 
-func (s *shelf) Get(key string) (host.KVItem, bool, error) {
+func (s *shelf) Get(key string) (kv.Item, bool, error) {
 	item, ok := s.items[key]
 	return item, ok, s.fails
 }
 
-func (s *shelf) List(q host.KVQuery) (items []host.KVItem, more bool, err error) {
+func (s *shelf) List(q kv.Query) (items []kv.Item, more bool, err error) {
 	for _, key := range slices.Sorted(maps.Keys(s.items)) {
 		if key <= q.After || !strings.HasPrefix(key, q.Prefix) {
 			continue
@@ -37,8 +38,8 @@ func (s *shelf) List(q host.KVQuery) (items []host.KVItem, more bool, err error)
 	return items, false, s.fails
 }
 
-func (s *shelf) Totals() host.KVTotals {
-	t := host.KVTotals{Last: s.last, Keys: int64(len(s.items))}
+func (s *shelf) Totals() kv.Totals {
+	t := kv.Totals{Last: s.last, Keys: int64(len(s.items))}
 	for _, i := range s.items {
 		t.Bytes += i.Size()
 	}
@@ -63,7 +64,7 @@ func (s *shelf) do(t *testing.T, k kvKind, method, payload string) string {
 	}
 	if w := a.Write; w != nil {
 		s.last++
-		s.items[w.Key] = host.KVItem{Key: w.Key, Version: s.last, Value: w.Value}
+		s.items[w.Key] = kv.Item{Key: w.Key, Version: s.last, Value: w.Value}
 		if w.Value == nil {
 			delete(s.items, w.Key)
 		}
@@ -76,7 +77,7 @@ func (s *shelf) do(t *testing.T, k kvKind, method, payload string) string {
 }
 
 func TestKVMethods(t *testing.T) {
-	s := &shelf{items: map[string]host.KVItem{}}
+	s := &shelf{items: map[string]kv.Item{}}
 	k := kvKind{kvSettings{keyBytes: 5, valueBytes: 20, keys: 3, bytes: 40}}
 	deep := strings.Repeat("[", 62) + strings.Repeat("]", 62)
 	for i, c := range []struct{ method, payload, want string }{
@@ -163,13 +164,13 @@ func TestKVGrant(t *testing.T) {
 		t.Fatal(err)
 	}
 	user := host.ResourceUser{Tenant: "a", Workflow: "w"}
-	for name, want := range map[string]host.KVSpace{"both": {Tenant: "a", Resource: "both"}, "own": {Tenant: "a", Resource: "own", Made: info.Created}} {
+	for name, want := range map[string]kv.Space{"both": {Tenant: "a", Resource: "both"}, "own": {Tenant: "a", Resource: "own", Made: info.Created}} {
 		g, err := s.Grant(user, abi.ResourceDecl{Name: name, Kind: KindKV})
 		if err != nil || g.Space != want || g.ModeOf("get") != host.ResourceReadOnly || g.ModeOf("set") != host.ResourceRepeat {
 			t.Errorf("%s: %+v, %v", name, g, err)
 		}
 		call := host.ResourceCall{User: user, Resource: name, Method: "increment", Payload: must(t, `{"key":"n"}`)}
-		data := &shelf{items: map[string]host.KVItem{}}
+		data := &shelf{items: map[string]kv.Item{}}
 		if a := s.Operate(call, g.Space, data); a.Err != nil || a.Write == nil {
 			t.Errorf("%s: %+v", name, a)
 		}

@@ -12,12 +12,14 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/kv"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // Store stores definitions, their use, and the values of resources.
 type Store interface {
 	host.ResourceStore
-	host.KVStore
+	kv.Store
 }
 
 // Config configures a [Service]. Store is required.
@@ -193,22 +195,22 @@ func (s *Service) call(ctx context.Context, call *host.ResourceCall) (abi.Raw, *
 }
 
 // Operate implements host.Resources.
-func (s *Service) Operate(call host.ResourceCall, space host.KVSpace, data host.KVData) host.KVAnswer {
+func (s *Service) Operate(call host.ResourceCall, space kv.Space, data kv.Data) kv.Answer {
 	a := s.operate(&call, space, data)
 	s.used.add(&call, a.Value, a.Err)
 	return a
 }
 
-func (s *Service) operate(call *host.ResourceCall, space host.KVSpace, data host.KVData) host.KVAnswer {
+func (s *Service) operate(call *host.ResourceCall, space kv.Space, data kv.Data) kv.Answer {
 	if s.cfg.File.has(call.User.Tenant, call.Resource) {
 		return s.cfg.File.Operate(*call, space, data)
 	}
 	d := s.find(call.User.Tenant, call.Resource)
 	switch {
 	case d == nil || d.Created != space.Made:
-		return host.KVAnswer{Err: denied("the resource %s no longer exists", clip(call.Resource))}
+		return kv.Answer{Err: denied("the resource %s no longer exists", clip(call.Resource))}
 	case d.installed == nil:
-		return host.KVAnswer{Err: &abi.Error{Code: abi.StatusUnavailable.Code(), Message: fmt.Sprintf("the resource %s cannot be used: %s", clip(call.Resource), d.problem)}}
+		return kv.Answer{Err: &abi.Error{Code: abi.StatusUnavailable.Code(), Message: fmt.Sprintf("the resource %s cannot be used: %s", clip(call.Resource), d.problem)}}
 	}
 	return d.operate(*call, data)
 }
@@ -239,8 +241,8 @@ func (s *Service) record(c *host.ResourceChange, old *defined) (r host.ResourceR
 	if s.cfg.File.has(c.Tenant, c.Name) {
 		return r, ofFile(c.Name)
 	}
-	if len(c.Text) > host.MaxResourceDefinition {
-		return r, host.Errorf(host.CodeLimitExceeded, "The definition has more than %d bytes", host.MaxResourceDefinition)
+	if len(c.Text) > limit.MaxResourceDefinition {
+		return r, host.Errorf(host.CodeLimitExceeded, "The definition has more than %d bytes", limit.MaxResourceDefinition)
 	}
 	d, err := parse(c.Name, c.Text, parser{inline: true, tenant: c.Tenant})
 	if err != nil {

@@ -11,11 +11,12 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/kv"
 )
 
 // records is a store of resources.
 type records struct {
-	host.KVStore
+	kv.Store
 	list map[string]host.ResourceRecord
 	uses []host.ResourceUse
 }

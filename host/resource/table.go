@@ -7,6 +7,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/kv"
 )
 
 // Table holds the resources of an operator's file. Its methods may be called from any
@@ -79,7 +80,7 @@ func (r *installed) grant(user host.ResourceUser, decl abi.ResourceDecl, made in
 	out := host.ResourceGrant{Mode: g.mode, InFlight: g.inFlight, Pool: fmt.Sprintf("%q %q %d", user.Tenant, r.Name, i)}
 	if r.Kind == KindKV {
 		out.Mode, out.Reads = host.ResourceRepeat, kvReads
-		out.Space = host.KVSpace{Tenant: user.Tenant, Resource: r.Name, Made: made}
+		out.Space = kv.Space{Tenant: user.Tenant, Resource: r.Name, Made: made}
 	}
 	return out, nil
 }
@@ -113,22 +114,22 @@ func (r *installed) make(ctx context.Context, call host.ResourceCall) (abi.Raw, 
 }
 
 // Operate implements host.Resources.
-func (t *Table) Operate(call host.ResourceCall, space host.KVSpace, data host.KVData) host.KVAnswer {
+func (t *Table) Operate(call host.ResourceCall, space kv.Space, data kv.Data) kv.Answer {
 	r := t.byName[call.Resource]
 	if r == nil || space.Made != 0 {
-		return host.KVAnswer{Err: denied("the resource %s no longer exists", clip(call.Resource))}
+		return kv.Answer{Err: denied("the resource %s no longer exists", clip(call.Resource))}
 	}
 	return r.operate(call, data)
 }
 
 // operate makes a call of a resource of the kind kv, if the user still has a grant.
-func (r *installed) operate(call host.ResourceCall, data host.KVData) host.KVAnswer {
-	kv, ok := r.kind.(kvKind)
+func (r *installed) operate(call host.ResourceCall, data kv.Data) kv.Answer {
+	of, ok := r.kind.(kvKind)
 	_, g := r.grantOf(call.User)
 	if g == nil || !ok {
-		return host.KVAnswer{Err: denied("the resource %s is not granted any more", r.Name)}
+		return kv.Answer{Err: denied("the resource %s is not granted any more", r.Name)}
 	}
-	return kv.operate(&call, data)
+	return of.operate(&call, data)
 }
 
 // Close closes connections kept for later calls.

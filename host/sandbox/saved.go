@@ -11,11 +11,14 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/cpu"
 
 	"github.com/weftrun/weft/host/sandbox/codefiles"
+	"github.com/weftrun/weft/host/sandbox/confine"
 	"github.com/weftrun/weft/host/sandbox/memory"
 	"github.com/weftrun/weft/host/sandbox/rewrite"
 )
@@ -144,14 +147,29 @@ func (s *Sandbox) open(key moduleKey, folder string) (*module, error) {
 	return m, nil
 }
 
-// removeUnfinished removes the unfinished builds of other processes.
+// unfinishedFor is how long an unfinished build may belong to a process that runs: longer
+// than any build takes.
+const unfinishedFor = time.Hour
+
+// removeUnfinished removes the unfinished builds of processes that have ended, and those
+// that are older than unfinishedFor: another process may have an old number by now.
 func removeUnfinished(folder string) error {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return fmt.Errorf("list the folder of compiled code: %w", err)
 	}
 	for _, entry := range entries {
-		if strings.HasPrefix(entry.Name(), unfinished) && !strings.HasPrefix(entry.Name(), unfinishedHere()) {
+		owner, of := strings.CutPrefix(entry.Name(), unfinished)
+		if !of {
+			continue
+		}
+		info, err := entry.Info()
+		if err != nil { // the process has finished it meanwhile
+			continue
+		}
+		owner, _, _ = strings.Cut(owner, "-")
+		pid, err := strconv.Atoi(owner)
+		if err != nil || !confine.Runs(pid) || time.Since(info.ModTime()) > unfinishedFor {
 			if err := os.RemoveAll(filepath.Join(folder, entry.Name())); err != nil {
 				return fmt.Errorf("remove what an unfinished build has left: %w", err)
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/kv"
 	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/scheduler/admission"
 	"github.com/weftrun/weft/host/scheduler/calls"
@@ -50,7 +51,7 @@ type Store interface {
 	retention.Store
 	downtime.Store
 	idempotency.Store
-	host.KVStore
+	kv.Store
 }
 
 // Live is what the answers to an attempt's host calls are made from and act on.

@@ -10,14 +10,15 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/kv"
 	"github.com/weftrun/weft/host/store/memory"
 )
 
 // noKV is a resource of which nothing is kept.
 type noKV struct{}
 
-func (noKV) Operate(host.ResourceCall, host.KVSpace, host.KVData) host.KVAnswer {
-	return host.KVAnswer{Err: &abi.Error{Code: "internal", Message: "not of the kind kv"}}
+func (noKV) Operate(host.ResourceCall, kv.Space, kv.Data) kv.Answer {
+	return kv.Answer{Err: &abi.Error{Code: "internal", Message: "not of the kind kv"}}
 }
 
 // kept is a resource that keeps numbers: "add" adds 1 and gives the sum, "see" gives it,
@@ -29,17 +30,17 @@ type kept struct {
 
 func (k *kept) Grant(user host.ResourceUser, decl abi.ResourceDecl) (host.ResourceGrant, error) {
 	return host.ResourceGrant{Mode: host.ResourceRepeat, Reads: []string{"see"}, Pool: decl.Name, InFlight: 2,
-		Space: host.KVSpace{Tenant: user.Tenant, Resource: decl.Name, Made: k.made}}, nil
+		Space: kv.Space{Tenant: user.Tenant, Resource: decl.Name, Made: k.made}}, nil
 }
 
 func (k *kept) Call(context.Context, host.ResourceCall) (abi.Raw, *abi.Error) {
 	return nil, &abi.Error{Code: "internal", Message: "it is not called outside"}
 }
 
-func (k *kept) Operate(call host.ResourceCall, space host.KVSpace, data host.KVData) host.KVAnswer {
+func (k *kept) Operate(call host.ResourceCall, space kv.Space, data kv.Data) kv.Answer {
 	item, found, err := data.Get("n")
 	if err != nil || space.Resource != call.Resource {
-		return host.KVAnswer{Err: &abi.Error{Code: "unavailable", Message: fmt.Sprint(err)}}
+		return kv.Answer{Err: &abi.Error{Code: "unavailable", Message: fmt.Sprint(err)}}
 	}
 	n := int64(0)
 	if found {
@@ -47,18 +48,18 @@ func (k *kept) Operate(call host.ResourceCall, space host.KVSpace, data host.KVD
 		n, _ = v.(int64)
 	}
 	if call.Method == "see" {
-		return host.KVAnswer{Value: must(abi.EncodeValue(n))}
+		return kv.Answer{Value: must(abi.EncodeValue(n))}
 	}
 	if want, _ := abi.DecodeValue(call.Payload); call.Method == "set" && want != n {
-		return host.KVAnswer{Err: &abi.Error{Code: "conflict", Message: "another was first"}}
+		return kv.Answer{Err: &abi.Error{Code: "conflict", Message: "another was first"}}
 	}
 	sum := must(abi.EncodeValue(n + 1))
 	k.sums = append(k.sums, n+1)
-	return host.KVAnswer{Value: sum, Write: &host.KVItem{Key: "n", Value: sum}}
+	return kv.Answer{Value: sum, Write: &kv.Item{Key: "n", Value: sum}}
 }
 
 // number reads what is kept.
-func number(t *testing.T, s host.Store, space host.KVSpace) int64 {
+func number(t *testing.T, s host.Store, space kv.Space) int64 {
 	t.Helper()
 	item, err := s.KVItem(t.Context(), space, "n")
 	if errors.Is(err, host.ErrNotFound) {
@@ -95,7 +96,7 @@ func keptStory() *story {
 			})
 		},
 		checkStore: func(t *testing.T, s host.Store) {
-			if n := number(t, s, host.KVSpace{Tenant: "t", Resource: "crm"}); n != 6 {
+			if n := number(t, s, kv.Space{Tenant: "t", Resource: "crm"}); n != 6 {
 				t.Errorf("what is kept was added to %d times, want 6", n)
 			}
 		},
@@ -124,7 +125,7 @@ func TestKVIsSeenBeforeItIsDurable(t *testing.T) {
 		defer close(started)
 		_, _ = b.sched.Start(t.Context(), host.StartRequest{Tenant: "t", Workflow: "two", HandlerID: "h"})
 	}()
-	space := host.KVSpace{Tenant: "t", Resource: "a"}
+	space := kv.Space{Tenant: "t", Resource: "a"}
 	for len(k.sums) < 3 {
 		for _, w := range b.step() {
 			w()
@@ -136,7 +137,7 @@ func TestKVIsSeenBeforeItIsDurable(t *testing.T) {
 	b.rest()
 	<-started
 	b.rest()
-	if n := number(t, b.store, space); n != 3 || number(t, b.store, host.KVSpace{Tenant: "t", Resource: "b"}) != 0 {
+	if n := number(t, b.store, space); n != 3 || number(t, b.store, kv.Space{Tenant: "t", Resource: "b"}) != 0 {
 		t.Errorf("the store has %d", n)
 	}
 	if leak := b.sched.Leak(); leak != "" {
@@ -188,7 +189,7 @@ func TestKVConflictReadsAnew(t *testing.T) {
 	if got := b.status(run.RunID); got != host.StatusCompleted {
 		t.Fatalf("the run is %s", got)
 	}
-	a, other := number(t, b.store, host.KVSpace{Tenant: "t", Resource: "a"}), number(t, b.store, host.KVSpace{Tenant: "t", Resource: "b"})
+	a, other := number(t, b.store, kv.Space{Tenant: "t", Resource: "a"}), number(t, b.store, kv.Space{Tenant: "t", Resource: "b"})
 	if a != 3 || other != 1 {
 		t.Errorf("a is %d, b %d", a, other)
 	}
@@ -237,7 +238,7 @@ func TestKVOfAFailedCommit(t *testing.T) {
 		}
 	}
 	b.commit() // fails
-	if n := number(t, store, host.KVSpace{Tenant: "t", Resource: "a"}); first != 3 || n != 3 || fmt.Sprint(k.sums) != "[4 5 6]" {
+	if n := number(t, store, kv.Space{Tenant: "t", Resource: "a"}); first != 3 || n != 3 || fmt.Sprint(k.sums) != "[4 5 6]" {
 		t.Fatalf("%d adds, then %v, and the store has %d", first, k.sums, n)
 	}
 	store.down, k.sums = false, nil
@@ -256,21 +257,21 @@ type listed struct {
 	pages []string
 }
 
-func (l *listed) Operate(call host.ResourceCall, _ host.KVSpace, data host.KVData) host.KVAnswer {
+func (l *listed) Operate(call host.ResourceCall, _ kv.Space, data kv.Data) kv.Answer {
 	v, _ := abi.DecodeValue(call.Payload)
 	key, _ := v.(string)
 	switch call.Method {
 	case "set":
-		return host.KVAnswer{Value: abi.Null, Write: &host.KVItem{Key: key, Value: must(abi.EncodeValue(key))}}
+		return kv.Answer{Value: abi.Null, Write: &kv.Item{Key: key, Value: must(abi.EncodeValue(key))}}
 	case "delete":
-		return host.KVAnswer{Value: abi.Null, Write: &host.KVItem{Key: key}}
+		return kv.Answer{Value: abi.Null, Write: &kv.Item{Key: key}}
 	}
-	q := host.KVQuery{Prefix: "k", Limit: 2, Bytes: 1 << 20}
+	q := kv.Query{Prefix: "k", Limit: 2, Bytes: 1 << 20}
 	var page []string
 	for {
 		items, more, err := data.List(q)
 		if err != nil {
-			return host.KVAnswer{Err: &abi.Error{Code: "unavailable", Message: err.Error()}}
+			return kv.Answer{Err: &abi.Error{Code: "unavailable", Message: err.Error()}}
 		}
 		for _, i := range items {
 			page = append(page, i.Key)
@@ -282,7 +283,7 @@ func (l *listed) Operate(call host.ResourceCall, _ host.KVSpace, data host.KVDat
 		page = append(page, "|")
 	}
 	l.pages = append(l.pages, fmt.Sprintf("%s (%d keys)", strings.Join(page, " "), data.Totals().Keys))
-	return host.KVAnswer{Value: abi.Null}
+	return kv.Answer{Value: abi.Null}
 }
 
 // A list has what is durable and what is not, in one order.

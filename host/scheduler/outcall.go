@@ -9,6 +9,7 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/deaths"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/kv"
 	"github.com/weftrun/weft/host/scheduler/calls"
 	"github.com/weftrun/weft/host/scheduler/refusal"
 )
@@ -42,7 +43,7 @@ func (ss *session) callOut(inv uint64, found bool) {
 		o.Known = refusal.ToGuest(err)
 		grant = host.ResourceGrant{Pool: "refused", InFlight: 1}
 	}
-	if o.Space = grant.Space; o.Space != (host.KVSpace{}) {
+	if o.Space = grant.Space; o.Space != (kv.Space{}) {
 		o.Pos = 0 // nothing outside, and its answer comes behind its intent
 	}
 	// In mode fail nobody makes a call a second time that perhaps was made before.
@@ -51,7 +52,7 @@ func (ss *session) callOut(inv uint64, found bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if o.Space == (host.KVSpace{}) && s.suspicion.waitsForJournal(deaths.CoreCall, call.Version, call.Step) {
+	if o.Space == (kv.Space{}) && s.suspicion.waitsForJournal(deaths.CoreCall, call.Version, call.Step) {
 		o.Pos = ss.lastPos
 	}
 	if later {
@@ -182,12 +183,12 @@ func (ss calling) Answer(o *calls.Call, value abi.Raw, fail *abi.Error) {
 }
 
 // AnswerInside implements calls.Session.
-func (ss calling) AnswerInside(o *calls.Call, answer *host.KVAnswer, write *host.KVWrite) (pos uint64, ok bool) {
+func (ss calling) AnswerInside(o *calls.Call, answer *kv.Answer, write *kv.Write) (pos uint64, ok bool) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	var with extras
 	if write != nil {
-		with.kv = []host.KVWrite{*write}
+		with.kv = []kv.Write{*write}
 	}
 	_, pos, err := ss.tick(engine.ResourceAnswered{Invocation: o.Key.Invocation, Attempt: o.Attempt, N: o.N, Value: answer.Value, Err: answer.Err}, with)
 	if err != nil && !refusal.TooLate(err) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/kv"
 )
 
 var errRead = errors.New("input/output error")
@@ -56,12 +57,12 @@ func (f *failingReads) Run(ctx context.Context, tenant, id string) (host.Run, er
 	return read(f, func() (host.Run, error) { return f.Store.Run(ctx, tenant, id) })
 }
 
-func (f *failingReads) KVItem(ctx context.Context, space host.KVSpace, key string) (host.KVItem, error) {
-	return read(f, func() (host.KVItem, error) { return f.Store.KVItem(ctx, space, key) })
+func (f *failingReads) KVItem(ctx context.Context, space kv.Space, key string) (kv.Item, error) {
+	return read(f, func() (kv.Item, error) { return f.Store.KVItem(ctx, space, key) })
 }
 
-func (f *failingReads) KVTotals(ctx context.Context, space host.KVSpace) (host.KVTotals, error) {
-	return read(f, func() (host.KVTotals, error) { return f.Store.KVTotals(ctx, space) })
+func (f *failingReads) KVTotals(ctx context.Context, space kv.Space) (kv.Totals, error) {
+	return read(f, func() (kv.Totals, error) { return f.Store.KVTotals(ctx, space) })
 }
 
 func (f *failingReads) Due(ctx context.Context, until int64, limit int) ([]host.SessionKey, int64, error) {
@@ -95,7 +96,7 @@ func (b *both) Grant(user host.ResourceUser, decl abi.ResourceDecl) (host.Resour
 	}
 	g, err := b.kept.Grant(user, decl)
 	if decl.Name == "http" {
-		g.Space = host.KVSpace{}
+		g.Space = kv.Space{}
 	}
 	return g, err
 }
@@ -162,7 +163,7 @@ func TestReadsThatFail(t *testing.T) {
 		if n := b.sched.Quarantined(); n != 0 {
 			t.Errorf("reads %d to %d: %d sessions in quarantine", at, at+many-1, n)
 		}
-		if n := number(t, store.Store, host.KVSpace{Tenant: "t", Resource: "crm"}); n != 3 || r.outside != 3 {
+		if n := number(t, store.Store, kv.Space{Tenant: "t", Resource: "crm"}); n != 3 || r.outside != 3 {
 			t.Errorf("reads %d to %d: the resources were called %d and %d times, want 3", at, at+many-1, n, r.outside)
 		}
 		if at > 0 && at <= store.n && store.failed == 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/deaths"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/kv"
 	"github.com/weftrun/weft/host/scheduler/admission"
 	"github.com/weftrun/weft/host/scheduler/fair"
 	"github.com/weftrun/weft/host/scheduler/history"
@@ -122,9 +123,9 @@ type tail struct {
 // extras is what goes along with a tick: into its journal item, or into its entry before
 // the entry is journaled. The zero value is nothing.
 type extras struct {
-	repeats []host.Repeat  // of the request that makes the tick
-	kv      []host.KVWrite // of the answer that the tick brings
-	places  runs           // that the tenant's quota has counted already
+	repeats []host.Repeat // of the request that makes the tick
+	kv      []kv.Write    // of the answer that the tick brings
+	places  runs          // that the tenant's quota has counted already
 	// attach completes the entry, and gives the fuel that is billed with the entry.
 	attach func(*engine.Result) (fuel uint64)
 }

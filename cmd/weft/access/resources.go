@@ -16,6 +16,7 @@ import (
 	"github.com/weftrun/weft/cmd/weft/remote"
 	"github.com/weftrun/weft/cmd/weft/screen"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // NewResources makes the command 'weft resources'.
@@ -123,11 +124,11 @@ func byLines(err error) error {
 
 func readDefinition(file string) ([]byte, error) {
 	if file != "-" {
-		return cli.ReadBounded(file, host.MaxResourceDefinition)
+		return cli.ReadBounded(file, limit.MaxResourceDefinition)
 	}
-	text, err := io.ReadAll(io.LimitReader(os.Stdin, host.MaxResourceDefinition+1))
-	if err == nil && len(text) > host.MaxResourceDefinition {
-		err = fmt.Errorf("the standard input is longer than %d KiB", host.MaxResourceDefinition>>10)
+	text, err := io.ReadAll(io.LimitReader(os.Stdin, limit.MaxResourceDefinition+1))
+	if err == nil && len(text) > limit.MaxResourceDefinition {
+		err = fmt.Errorf("the standard input is longer than %d KiB", limit.MaxResourceDefinition>>10)
 	}
 	return text, err
 }

@@ -125,7 +125,11 @@ func testCases(ctx context.Context, o testOptions, file string, r *remote.Conn) 
 	if err != nil {
 		return err
 	}
-	own, err := remote.StartOwn(ctx, ":memory:", r.Errs, "--source-lines", "--limits", limits, "--run-timeout", max(o.timeout, host.DefaultRunTimeout).String())
+	flags := []string{"--source-lines", "--limits", limits, "--run-timeout", max(o.timeout, host.DefaultRunTimeout).String()}
+	if cache := cli.UserCode(); cache != "" {
+		flags = append(flags, "--cache", cache)
+	}
+	own, err := remote.StartOwn(ctx, ":memory:", r.Errs, flags...)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // ReplaceFile replaces a file atomically.
@@ -21,7 +21,7 @@ func ReplaceFile(file string, text []byte) error {
 // ReadText reads a file whose content is sent as text.
 func ReadText(ctx context.Context, path string, in io.Reader) (string, error) {
 	if path != "-" {
-		b, err := ReadAtMost(path, host.MaxRequestBytes)
+		b, err := ReadAtMost(path, limit.MaxRequestBytes)
 		return string(b), err
 	}
 	type input struct {
@@ -32,7 +32,7 @@ func ReadText(ctx context.Context, path string, in io.Reader) (string, error) {
 	// A read from a terminal cannot be cancelled: when ctx ends, the read continues in
 	// the background, and ends with the program.
 	go func() {
-		b, err := ReadSome(in, "the standard input", host.MaxRequestBytes)
+		b, err := ReadSome(in, "the standard input", limit.MaxRequestBytes)
 		read <- input{b, err}
 	}()
 	select {

@@ -54,7 +54,10 @@ with --optimize=always.
 
 weft bundles TypeScript and JavaScript itself, with packages of node_modules if there are
 any. If node_modules has the TypeScript compiler, the command checks types first. Python
-is bundled too, with packages in pure Python of the folder vendor.`,
+is bundled too, with packages in pure Python of the folder vendor.
+
+The check compiles the module. build, test, dev and inspect keep compiled code, at most
+1 GiB, in weft/code in your cache directory, or in the folder that WEFT_CACHE names.`,
 		Example: `  weft build
   weft build greet --lang tinygo
   weft push build/greet.wasm`,
@@ -121,7 +124,7 @@ func examine(ctx context.Context, name, file string) (host.PluginInfo, error) {
 
 // analysed uploads a module to a host in memory.
 func analysed(ctx context.Context, name string, wasm []byte) (info host.PluginInfo, err error) {
-	h, err := wire.Open(ctx, wire.Config{Data: wire.InMemory})
+	h, err := wire.OpenScratch(ctx, wire.Config{})
 	if err != nil {
 		return info, err
 	}

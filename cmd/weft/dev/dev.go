@@ -141,6 +141,9 @@ func (o devOptions) serverFlags() []string {
 	if o.resources != "" {
 		flags = append(flags, "--resources", o.resources)
 	}
+	if cache := cli.UserCode(); cache != "" {
+		flags = append(flags, "--cache", cache)
+	}
 	return flags
 }
 

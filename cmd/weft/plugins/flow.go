@@ -16,7 +16,7 @@ import (
 	"github.com/weftrun/weft/cmd/weft/cli"
 	"github.com/weftrun/weft/cmd/weft/remote"
 	"github.com/weftrun/weft/cmd/weft/screen"
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // NewFlow makes the command 'weft flow'.
@@ -86,7 +86,7 @@ func newFlowGet() *cobra.Command {
 // ReadFlow reads the document of a flow. JSON is also YAML, but only the JSON decoder
 // keeps numbers exact, so JSON is tried first.
 func ReadFlow(file string) (abi.Raw, error) {
-	text, err := cli.ReadBounded(file, host.MaxFlowBytes)
+	text, err := cli.ReadBounded(file, limit.MaxFlowBytes)
 	if err != nil {
 		return nil, err
 	}

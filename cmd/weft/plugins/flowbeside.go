@@ -72,7 +72,7 @@ var elsewhere = []string{"unknown_plugin", "unknown_workflow"}
 // Fitting checks a flow with its plugin on a host in memory, which does not have the
 // other plugins and workflows of the server.
 func Fitting(ctx context.Context, name string, wasm []byte, doc abi.Raw) (err error) {
-	h, err := wire.Open(ctx, wire.Config{Data: wire.InMemory})
+	h, err := wire.OpenScratch(ctx, wire.Config{})
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/weftrun/weft/cmd/weft/cli"
 	"github.com/weftrun/weft/cmd/weft/remote"
 	"github.com/weftrun/weft/cmd/weft/screen"
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/diagram"
 )
 
 // drawers draw a workflow in a format.
@@ -63,19 +63,19 @@ Formats are text, mermaid (for Markdown), dot (for Graphviz) and svg.`,
 
 // drawable returns a diagram as a graph. The kinds of edges that an arrow alone does not
 // explain are labels.
-func drawable(d *host.Diagram) *host.Graph {
-	var g host.Graph
+func drawable(d *diagram.Diagram) *diagram.Graph {
+	var g diagram.Graph
 	for i := range d.Nodes {
 		n := &d.Nodes[i]
-		node := host.GraphNode{ID: n.ID, Label: n.Label, Kind: string(n.Kind)}
+		node := diagram.GraphNode{ID: n.ID, Label: n.Label, Kind: string(n.Kind)}
 		switch n.Kind {
-		case host.NodeOutside:
+		case diagram.NodeOutside:
 			node.Kind = "external"
-		case host.NodeEnding:
+		case diagram.NodeEnding:
 			node.Kind, node.Label = "event", "("+n.Label+")"
-		case host.NodeWorkflow:
+		case diagram.NodeWorkflow:
 			node.Label = "workflow " + n.Label
-		case host.NodeResource:
+		case diagram.NodeResource:
 			node.Label = n.Label + " (" + n.Resource + ")"
 		}
 		g.Nodes = append(g.Nodes, node)
@@ -83,10 +83,10 @@ func drawable(d *host.Diagram) *host.Graph {
 	for _, e := range d.Edges {
 		label := e.Label
 		switch e.Kind {
-		case host.EdgeWaits, host.EdgeCatches, host.EdgeRuns:
+		case diagram.EdgeWaits, diagram.EdgeCatches, diagram.EdgeRuns:
 			label = string(e.Kind)
 		}
-		g.Edges = append(g.Edges, host.GraphEdge{Source: e.Source, Target: e.Target, Label: label})
+		g.Edges = append(g.Edges, diagram.GraphEdge{Source: e.Source, Target: e.Target, Label: label})
 	}
 	return &g
 }
@@ -95,7 +95,7 @@ func drawable(d *host.Diagram) *host.Graph {
 // right.
 type layers struct {
 	name    string
-	nodes   []host.GraphNode
+	nodes   []diagram.GraphNode
 	edges   [][2]int // by the indices of nodes
 	labels  []string // of the edges
 	column  []int
@@ -104,7 +104,7 @@ type layers struct {
 
 // newLayers puts each node one column to the right of its rightmost predecessor. Backward
 // edges, as in a loop, do not count. Edges from and to missing nodes are omitted.
-func newLayers(name string, g *host.Graph) *layers {
+func newLayers(name string, g *diagram.Graph) *layers {
 	l := &layers{name: name, nodes: g.Nodes, column: make([]int, len(g.Nodes))}
 	index := map[string]int{}
 	for i, n := range g.Nodes {

@@ -7,20 +7,20 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/diagram"
 )
 
 // drawn is a graph with a loop, a question and hostile names.
 func drawn() *layers {
-	return newLayers("w <\"x\">", &host.Graph{
-		Nodes: []host.GraphNode{
+	return newLayers("w <\"x\">", &diagram.Graph{
+		Nodes: []diagram.GraphNode{
 			{ID: "Again", Label: "Again", Kind: "event"}, {ID: "Ask", Label: "Ask", Kind: "event"},
 			{ID: "StartEvent", Label: "StartEvent", Kind: "event"}, {ID: "StopEvent", Label: "StopEvent", Kind: "event"},
 			{ID: "external_step", Label: "external_step", Kind: "external"},
 			{ID: "one", Label: "one", Kind: "step"}, {ID: "two", Label: "two \"<&\x1b[2J\\", Kind: "step"},
 			{ID: "resource:web (http)", Label: "web (http)", Kind: "resource"},
 		},
-		Edges: []host.GraphEdge{
+		Edges: []diagram.GraphEdge{
 			{Source: "StartEvent", Target: "one"}, {Source: "one", Target: "Ask"}, {Source: "one", Target: "Again", Label: "list"},
 			{Source: "Again", Target: "two", Label: "collects 2"}, {Source: "two", Target: "Again"}, {Source: "two", Target: "StopEvent"},
 			{Source: "Ask", Target: "external_step"}, {Source: "two", Target: "two"}, {Source: "nobody", Target: "one"},
@@ -61,7 +61,7 @@ resource web (http)
 }
 
 func TestGraphIsXML(t *testing.T) {
-	for _, l := range []*layers{drawn(), newLayers("empty", &host.Graph{})} {
+	for _, l := range []*layers{drawn(), newLayers("empty", &diagram.Graph{})} {
 		d := xml.NewDecoder(strings.NewReader(drawSVG(l)))
 		for {
 			_, err := d.Token()

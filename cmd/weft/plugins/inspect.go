@@ -132,7 +132,7 @@ func inspect(ctx context.Context, o inspectOptions, args []string, in io.Reader,
 		return err
 	}
 	meter := &sampleMeter{}
-	h, err := wire.Open(ctx, wire.Config{Data: wire.InMemory, SourceLines: true, Observe: meter.observe})
+	h, err := wire.OpenScratch(ctx, wire.Config{SourceLines: true, Observe: meter.observe})
 	if err != nil {
 		return err
 	}

@@ -38,6 +38,7 @@ type serveOptions struct {
 	limits          string
 	resources       string
 	resourceKeyFile string
+	cache           string
 	cacheBytes      int64
 	examples        string
 	demo            bool
@@ -145,6 +146,7 @@ explains the file.`,
 	f.IntVar(&o.maxRequests, "max-requests", httpapi.DefaultMaxRequests, "at most `N` requests at a time, including those that wait for a run; others get 503")
 	f.IntVar(&o.maxStreams, "max-streams", httpapi.DefaultMaxStreams, "at most `N` open event streams; others get 503")
 	f.Int64Var(&o.maxRequestBytes, "max-request-bytes", httpapi.DefaultMaxRequestBytes, "at most `BYTES` of request bodies in memory; other requests get 503")
+	f.StringVar(&o.cache, "cache", "", "`DIR` of compiled modules, which servers may share (default: cache in --data; none with "+wire.InMemory+")")
 	f.Int64Var(&o.cacheBytes, "cache-bytes", defaultCacheBytes, "at most `BYTES` of compiled modules on disk; the longest unused modules are removed, and compiled again when needed (0: no limit)")
 	f.DurationVar(&o.runTimeout, "run-timeout", host.DefaultRunTimeout, "`TIME` limit for the work of runs whose workflow sets no timeout; 0: none")
 	f.DurationVar(&o.startWait, "start-wait", 15*time.Second, "refuse a start with 503 if its run would wait for a core longer than this `TIME`; 0: no limit")
@@ -207,7 +209,7 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 	}
 	defer closeTracing(ctx, tracer, log)
 	cfg := wire.Config{Data: o.data, StoreURL: o.store, StoreReplica: o.durability == durabilityReplica, AcceptLoss: o.acceptLoss, Lost: losses(stderr), Limits: limits, Resources: resources, ResourceKeys: resourceKeys, Timeout: o.timeout(), StartWait: orNone(o.startWait), Log: log, Compiler: program, CatchCrashes: true, AdminKey: adminKey,
-		Tokens: cores, Yield: yield, SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal, DueAtOnce: o.dueAtOnce, SourceLines: o.sourceLines, CacheBytes: o.cacheBytes,
+		Tokens: cores, Yield: yield, SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal, DueAtOnce: o.dueAtOnce, SourceLines: o.sourceLines, Code: o.cache, CacheBytes: o.cacheBytes,
 		Metrics: series, Tracer: tracer}
 	api := httpapi.Config{Log: log, Addr: l.Addr().String(), AllowedHosts: o.hosts, CORSOrigins: o.origins, Version: cli.Version,
 		MaxPlugin: int64(limits.Greatest().ModuleBytes), MaxRequests: o.maxRequests, MaxStreams: o.maxStreams, MaxRequestBytes: o.maxRequestBytes, RunTimeout: o.timeout(),

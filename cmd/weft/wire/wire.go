@@ -109,8 +109,8 @@ type Config struct {
 
 	// CacheBytes limits the compile cache; see [sandbox.Config]. 0: no limit.
 	CacheBytes int64
-	// Code is the folder of the compile cache, for tests whose hosts share compiled
-	// modules. Default: a folder in Data.
+	// Code is the folder of the compile cache. Several processes may share it. Default: a
+	// folder in Data, or none if Data is InMemory.
 	Code string
 	// StartWait: see scheduler.Config.
 	StartWait time.Duration

@@ -17,3 +17,6 @@ func Apart(*exec.Cmd) {}
 
 // Killed returns false: these systems do not say how a process was ended.
 func Killed(*os.ProcessState) bool { return false }
+
+// Runs reports whether a process with this number may run on the machine.
+func Runs(pid int) bool { return pid > 0 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/kv"
 	"github.com/weftrun/weft/host/traced"
 )
 
@@ -44,7 +45,7 @@ type Session interface {
 	Answer(c *Call, value abi.Raw, fail *abi.Error)
 	// AnswerInside brings an answer together with its write: the journal takes both or
 	// neither. pos is the queue position; ok is false if the answer was refused.
-	AnswerInside(c *Call, answer *host.KVAnswer, write *host.KVWrite) (pos uint64, ok bool)
+	AnswerInside(c *Call, answer *kv.Answer, write *kv.Write) (pos uint64, ok bool)
 	Release()
 }
 
@@ -85,7 +86,7 @@ type CallerConfig struct {
 	Host      Host
 	Lock      sync.Locker // of the book, held by methods that say so
 	Resources host.Resources
-	Store     host.KVStore
+	Store     kv.Store
 	// Grow refuses what would be too much for a tenant.
 	Grow    func(ctx context.Context, tenant string) error
 	Journal Journal
@@ -216,7 +217,7 @@ func (c *Caller) make(ctx context.Context, o *Call) {
 	value, fail := abi.Raw(nil), o.Known
 	wanted := true
 	var away error // why the store could not be asked
-	within := fail == nil && o.Space != (host.KVSpace{})
+	within := fail == nil && o.Space != (kv.Space{})
 	switch {
 	case within:
 		away = c.inside(ctx, o)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/kv"
 )
 
 // rig is a caller with one session, a resource and a store, all in one goroutine. told says
@@ -93,20 +94,20 @@ func (r *rig) Call(ctx context.Context, c host.ResourceCall) (abi.Raw, *abi.Erro
 	return abi.EmptyMap, nil
 }
 
-func (r *rig) Operate(c host.ResourceCall, _ host.KVSpace, _ host.KVData) host.KVAnswer {
+func (r *rig) Operate(c host.ResourceCall, _ kv.Space, _ kv.Data) kv.Answer {
 	r.say("operation on %s", c.Resource)
-	return host.KVAnswer{Value: abi.EmptyMap, Write: &host.KVItem{Key: "k", Value: abi.EmptyMap}}
+	return kv.Answer{Value: abi.EmptyMap, Write: &kv.Item{Key: "k", Value: abi.EmptyMap}}
 }
 
-func (r *rig) KVTotals(context.Context, host.KVSpace) (host.KVTotals, error) {
-	return host.KVTotals{}, r.stored
+func (r *rig) KVTotals(context.Context, kv.Space) (kv.Totals, error) {
+	return kv.Totals{}, r.stored
 }
 
-func (r *rig) KVItem(context.Context, host.KVSpace, string) (host.KVItem, error) {
-	return host.KVItem{}, host.ErrNotFound
+func (r *rig) KVItem(context.Context, kv.Space, string) (kv.Item, error) {
+	return kv.Item{}, host.ErrNotFound
 }
 
-func (r *rig) KVItems(context.Context, host.KVSpace, host.KVQuery) ([]host.KVItem, bool, error) {
+func (r *rig) KVItems(context.Context, kv.Space, kv.Query) ([]kv.Item, bool, error) {
 	return nil, false, nil
 }
 
@@ -134,7 +135,7 @@ func (w waiting) Answer(_ *Call, _ abi.Raw, fail *abi.Error) {
 	w.say("answer")
 }
 
-func (w waiting) AnswerInside(_ *Call, _ *host.KVAnswer, write *host.KVWrite) (uint64, bool) {
+func (w waiting) AnswerInside(_ *Call, _ *kv.Answer, write *kv.Write) (uint64, bool) {
 	w.say("answer with version %d of %s", write.Item.Version, write.Item.Key)
 	return w.durable + 1, true
 }
@@ -200,7 +201,7 @@ func TestACallThatTheStorePreventsIsMadeLater(t *testing.T) {
 	r.want(t, "outside", "noted", "call of r", "left", "answer", "back")
 
 	inside := call(2)
-	inside.Space = host.KVSpace{Tenant: "t", Resource: "r"}
+	inside.Space = kv.Space{Tenant: "t", Resource: "r"}
 	r.stored = errors.New("broken")
 	r.queue(inside)
 	r.want(t, "no totals", "noted", "left", "read, failed true", "log: a call of a resource is put off: the store cannot be read", "back")

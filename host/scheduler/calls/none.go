@@ -5,6 +5,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/kv"
 )
 
 // NoResources are the resources of a server that has none: it grants nothing.
@@ -21,6 +22,6 @@ func (NoResources) Call(context.Context, host.ResourceCall) (abi.Raw, *abi.Error
 }
 
 // Operate implements host.Resources.
-func (NoResources) Operate(host.ResourceCall, host.KVSpace, host.KVData) host.KVAnswer {
-	return host.KVAnswer{Err: &abi.Error{Code: string(host.CodePermissionDenied), Message: "this server has no resources"}}
+func (NoResources) Operate(host.ResourceCall, kv.Space, kv.Data) kv.Answer {
+	return kv.Answer{Err: &abi.Error{Code: string(host.CodePermissionDenied), Message: "this server has no resources"}}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/kv"
 )
 
 // Key names an invocation, which waits for one call at a time.
@@ -25,11 +26,11 @@ type Key struct {
 type Call struct {
 	Key     Key
 	Attempt uint64
-	N       uint64       // number of the host call in its attempt
-	Pos     uint64       // queue position at which it may begin; 0: at once
-	Known   *abi.Error   // its answer: it is not made
-	Space   host.KVSpace // not zero: it is made inside, see [Spaces]
-	Found   bool         // its session was just loaded with it
+	N       uint64     // number of the host call in its attempt
+	Pos     uint64     // queue position at which it may begin; 0: at once
+	Known   *abi.Error // its answer: it is not made
+	Space   kv.Space   // not zero: it is made inside, see [Spaces]
+	Found   bool       // its session was just loaded with it
 
 	pool   *pool
 	place  *list.Element      // in its pool's queue; nil: it has begun, or has no grant yet

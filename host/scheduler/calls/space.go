@@ -9,6 +9,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/kv"
 )
 
 // A call of a resource of the kind kv is made inside: its write enters the journal's
@@ -28,12 +29,12 @@ import (
 type Spaces struct {
 	cfg  SpacesConfig
 	mu   sync.Mutex // guards what follows, and what Space says; no I/O under it
-	open map[host.KVSpace]*Space
+	open map[kv.Space]*Space
 }
 
 // SpacesConfig says what calls inside are made with. All fields must be set.
 type SpacesConfig struct {
-	Store     host.KVStore
+	Store     kv.Store
 	Resources host.Resources
 	// Grow refuses what would be too much for a tenant.
 	Grow func(ctx context.Context, tenant string) error
@@ -41,20 +42,20 @@ type SpacesConfig struct {
 
 // Space is a space in use.
 type Space struct {
-	space host.KVSpace
+	space kv.Space
 	turn  sync.Mutex // held by the call that is made
 
 	users  int // calls that are made or wait for their turn
 	known  bool
-	totals host.KVTotals // if known
+	totals kv.Totals // if known
 	fresh  map[string]freshItem
 	order  []freshKey // of fresh, and of those before them, the oldest first
 }
 
 // freshItem is an item as a write left it that was not durable when last looked at.
 type freshItem struct {
-	host.KVItem // Value nil: the key is gone
-	pos         uint64
+	kv.Item // Value nil: the key is gone
+	pos     uint64
 }
 
 type freshKey struct {
@@ -63,10 +64,10 @@ type freshKey struct {
 }
 
 // Init begins without spaces.
-func (l *Spaces) Init(cfg SpacesConfig) { l.cfg, l.open = cfg, map[host.KVSpace]*Space{} }
+func (l *Spaces) Init(cfg SpacesConfig) { l.cfg, l.open = cfg, map[kv.Space]*Space{} }
 
 // Enter waits for the turn of a call in a space.
-func (l *Spaces) Enter(space host.KVSpace) *Space {
+func (l *Spaces) Enter(space kv.Space) *Space {
 	l.mu.Lock()
 	sp := l.open[space]
 	if sp == nil {
@@ -115,7 +116,7 @@ func (l *Spaces) Settle(durable uint64) {
 }
 
 // Wrote notes a write that is in the queue at a position.
-func (l *Spaces) Wrote(sp *Space, w *host.KVWrite, pos uint64) {
+func (l *Spaces) Wrote(sp *Space, w *kv.Write, pos uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	sp.totals = w.Totals
@@ -123,10 +124,10 @@ func (l *Spaces) Wrote(sp *Space, w *host.KVWrite, pos uint64) {
 	sp.order = append(sp.order, freshKey{w.Item.Key, pos})
 }
 
-// data is a space as the call sees it whose turn it is: it implements host.KVData.
+// data is a space as the call sees it whose turn it is: it implements kv.Data.
 type data struct {
 	ctx    context.Context
-	store  host.KVStore
+	store  kv.Store
 	spaces *Spaces
 	space  *Space
 	away   error // of the store: what was worked out without it does not count
@@ -149,24 +150,24 @@ func (d *data) begin(now int64) error {
 	return nil
 }
 
-// Totals implements host.KVData.
-func (d *data) Totals() host.KVTotals { return d.space.totals }
+// Totals implements kv.Data.
+func (d *data) Totals() kv.Totals { return d.space.totals }
 
-// Next implements host.KVData.
+// Next implements kv.Data.
 func (d *data) Next() uint64 { return d.space.totals.Last + 1 }
 
-// Get implements host.KVData. What is not fresh is durable, and the store is asked
+// Get implements kv.Data. What is not fresh is durable, and the store is asked
 // after that was seen.
-func (d *data) Get(key string) (host.KVItem, bool, error) {
+func (d *data) Get(key string) (kv.Item, bool, error) {
 	d.spaces.mu.Lock()
 	f, ok := d.space.fresh[key]
 	d.spaces.mu.Unlock()
 	if ok {
-		return f.KVItem, f.Value != nil, nil
+		return f.Item, f.Value != nil, nil
 	}
 	item, err := d.store.KVItem(d.ctx, d.space.space, key)
 	if errors.Is(err, host.ErrNotFound) {
-		return host.KVItem{}, false, nil
+		return kv.Item{}, false, nil
 	}
 	if err != nil {
 		d.away = err
@@ -174,12 +175,12 @@ func (d *data) Get(key string) (host.KVItem, bool, error) {
 	return item, err == nil, err
 }
 
-// List implements host.KVData.
-func (d *data) List(q host.KVQuery) (items []host.KVItem, more bool, err error) {
+// List implements kv.Data.
+func (d *data) List(q kv.Query) (items []kv.Item, more bool, err error) {
 	fresh := d.fresh(q)
 	var size int64
 	full := func() bool { return len(items) >= q.Limit || len(items) > 0 && size >= q.Bytes }
-	take := func(i host.KVItem) {
+	take := func(i kv.Item) {
 		if !q.Values {
 			i.Value = nil
 		}
@@ -187,7 +188,7 @@ func (d *data) List(q host.KVQuery) (items []host.KVItem, more bool, err error) 
 		items = append(items, i)
 	}
 	for page, rest := q, true; rest; {
-		var stored []host.KVItem
+		var stored []kv.Item
 		if stored, rest, err = d.store.KVItems(d.ctx, d.space.space, page); err != nil {
 			d.away = err
 			return nil, false, err
@@ -219,26 +220,26 @@ func (d *data) List(q host.KVQuery) (items []host.KVItem, more bool, err error) 
 
 // fresh are the items of a query that are not durable, those that are gone included, by
 // key.
-func (d *data) fresh(q host.KVQuery) (list []host.KVItem) {
+func (d *data) fresh(q kv.Query) (list []kv.Item) {
 	d.spaces.mu.Lock()
 	defer d.spaces.mu.Unlock()
 	for key, f := range d.space.fresh {
 		if key > q.After && strings.HasPrefix(key, q.Prefix) {
-			list = append(list, f.KVItem)
+			list = append(list, f.Item)
 		}
 	}
-	slices.SortFunc(list, func(a, b host.KVItem) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortFunc(list, func(a, b kv.Item) int { return strings.Compare(a.Key, b.Key) })
 	return list
 }
 
 // write is what an item changes in the space.
-func (d *data) write(item host.KVItem) (w host.KVWrite, err error) {
+func (d *data) write(item kv.Item) (w kv.Write, err error) {
 	old, found, err := d.Get(item.Key)
 	if err != nil {
 		return w, err
 	}
 	item.Version = d.Next()
-	w = host.KVWrite{Space: d.space.space, Item: item, Totals: d.space.totals}
+	w = kv.Write{Space: d.space.space, Item: item, Totals: d.space.totals}
 	w.Totals.Last = item.Version
 	if found {
 		w.Growth -= old.Size()
@@ -256,14 +257,14 @@ func (d *data) write(item host.KVItem) (w host.KVWrite, err error) {
 // Answer has a call answered in its turn, at a time in Unix nanoseconds, and says what the
 // call writes; nil: nothing. The error is the store's: there is no answer, and the space is
 // as it was.
-func (l *Spaces) Answer(ctx context.Context, sp *Space, call host.ResourceCall, now int64) (host.KVAnswer, *host.KVWrite, error) {
+func (l *Spaces) Answer(ctx context.Context, sp *Space, call host.ResourceCall, now int64) (kv.Answer, *kv.Write, error) {
 	data := &data{ctx: ctx, store: l.cfg.Store, spaces: l, space: sp}
 	if err := data.begin(now); err != nil {
-		return host.KVAnswer{}, nil, err
+		return kv.Answer{}, nil, err
 	}
 	answer := l.cfg.Resources.Operate(call, sp.space, data)
 	if data.away != nil {
-		return host.KVAnswer{}, nil, data.away
+		return kv.Answer{}, nil, data.away
 	}
 	if answer.Err != nil || answer.Write == nil {
 		return answer, nil, nil
@@ -274,9 +275,9 @@ func (l *Spaces) Answer(ctx context.Context, sp *Space, call host.ResourceCall, 
 	}
 	if err != nil {
 		if host.CodeOf(err) == host.CodeLimitExceeded {
-			return host.KVAnswer{Err: &abi.Error{Code: string(host.CodeLimitExceeded), Message: host.MessageOf(err)}}, nil, nil
+			return kv.Answer{Err: &abi.Error{Code: string(host.CodeLimitExceeded), Message: host.MessageOf(err)}}, nil, nil
 		}
-		return host.KVAnswer{}, nil, err
+		return kv.Answer{}, nil, err
 	}
 	return answer, &w, nil
 }

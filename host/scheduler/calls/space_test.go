@@ -6,29 +6,30 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/kv"
 )
 
 // shelf is a store without keys, and a resource whose calls write an item.
 type shelf struct {
-	host.KVStore
+	kv.Store
 	host.Resources
-	write host.KVItem
+	write kv.Item
 }
 
-func (*shelf) KVTotals(context.Context, host.KVSpace) (host.KVTotals, error) {
-	return host.KVTotals{}, nil
+func (*shelf) KVTotals(context.Context, kv.Space) (kv.Totals, error) {
+	return kv.Totals{}, nil
 }
 
-func (*shelf) KVItem(context.Context, host.KVSpace, string) (host.KVItem, error) {
-	return host.KVItem{}, &host.Error{Code: host.CodeNotFound, Cause: host.ErrNotFound}
+func (*shelf) KVItem(context.Context, kv.Space, string) (kv.Item, error) {
+	return kv.Item{}, &host.Error{Code: host.CodeNotFound, Cause: host.ErrNotFound}
 }
 
-func (s *shelf) Operate(host.ResourceCall, host.KVSpace, host.KVData) host.KVAnswer {
+func (s *shelf) Operate(host.ResourceCall, kv.Space, kv.Data) kv.Answer {
 	w := s.write
-	return host.KVAnswer{Value: abi.Null, Write: &w}
+	return kv.Answer{Value: abi.Null, Write: &w}
 }
 
-var here = host.KVSpace{Tenant: "t", Resource: "kv"}
+var here = kv.Space{Tenant: "t", Resource: "kv"}
 
 // A key that is written twice keeps the value of the second write until that write is
 // durable, because the store may have only the first write until then.
@@ -38,7 +39,7 @@ func TestSpaceKeepsTheNewestWriteUntilItIsDurable(t *testing.T) {
 	l.Init(SpacesConfig{Store: s, Resources: s, Grow: func(context.Context, string) error { return nil }})
 	sp := l.Enter(here)
 	for pos, text := range []abi.Raw{{0x01}, {0x02}} {
-		s.write = host.KVItem{Key: "k", Value: text}
+		s.write = kv.Item{Key: "k", Value: text}
 		_, w, err := l.Answer(t.Context(), sp, host.ResourceCall{}, 0)
 		if err != nil || w == nil {
 			t.Fatal(w, err)
@@ -66,7 +67,7 @@ func TestSpaceKeepsTheNewestWriteUntilItIsDurable(t *testing.T) {
 // A write that makes a space larger needs room in the tenant's quota, and a refusal is the
 // answer of the call. A write that makes the space smaller is always accepted.
 func TestGrowthNeedsQuota(t *testing.T) {
-	s := &shelf{write: host.KVItem{Key: "k", Value: abi.Raw{0x01}}}
+	s := &shelf{write: kv.Item{Key: "k", Value: abi.Raw{0x01}}}
 	var full error
 	var l Spaces
 	l.Init(SpacesConfig{Store: s, Resources: s, Grow: func(_ context.Context, tenant string) error {
@@ -87,7 +88,7 @@ func TestGrowthNeedsQuota(t *testing.T) {
 	if answer, w, err := l.Answer(t.Context(), sp, host.ResourceCall{}, 0); err != nil || w != nil || answer.Err == nil || answer.Err.Code != string(host.CodeLimitExceeded) {
 		t.Errorf("a write beyond the quota: %+v, %+v, %v", answer, w, err)
 	}
-	s.write = host.KVItem{Key: "k"}
+	s.write = kv.Item{Key: "k"}
 	if answer, w, err := l.Answer(t.Context(), sp, host.ResourceCall{}, 0); err != nil || w == nil || answer.Err != nil || w.Growth >= 0 {
 		t.Errorf("a deletion: %+v, %+v, %v", answer, w, err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest/suite"
+	"github.com/weftrun/weft/host/kv"
 	storecopy "github.com/weftrun/weft/host/store/copy"
 	"github.com/weftrun/weft/host/store/record"
 	"github.com/weftrun/weft/host/usage"
@@ -70,14 +71,14 @@ func fill(t *testing.T, s host.Store, n int) {
 		}
 		must(t, s.Append(ctx, b))
 	}
-	space, durable := host.KVSpace{Tenant: "a", Resource: "shelf", Made: 7}, host.KVSpace{Tenant: "a", Resource: "file"}
+	space, durable := kv.Space{Tenant: "a", Resource: "shelf", Made: 7}, kv.Space{Tenant: "a", Resource: "file"}
 	b := host.Batch{Epoch: epoch, Spent: []usage.MonthSpent{{Tenant: "a", Month: 202611, Spent: usage.Spent{Runs: 3, Fuel: 1 << 40, LogBytes: 9}}}}
-	for _, of := range []host.KVSpace{space, durable} {
-		var total host.KVTotals
+	for _, of := range []kv.Space{space, durable} {
+		var total kv.Totals
 		for i, key := range odd {
 			value := abi.Raw{0x18, byte(0x20 + i)}
 			total.Last, total.Keys, total.Bytes = uint64(i+1), total.Keys+1, total.Bytes+int64(len(key)+len(value))
-			b.KV = append(b.KV, host.KVWrite{Space: of, Item: host.KVItem{Key: key, Version: uint64(i + 1), Value: value}, Totals: total})
+			b.KV = append(b.KV, kv.Write{Space: of, Item: kv.Item{Key: key, Version: uint64(i + 1), Value: value}, Totals: total})
 		}
 	}
 	// A session that is being deleted.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/kv"
 	"github.com/weftrun/weft/host/usage"
 )
 
@@ -150,7 +151,7 @@ func (s *Store) ClearTenant(ctx context.Context, tenant string, _ int) (more boo
 		maps.DeleteFunc(s.sessions, func(key host.SessionKey, _ *session) bool { return key.Tenant == tenant })
 		maps.DeleteFunc(s.spent, func(key spentKey, _ *usage.Spent) bool { return key.tenant == tenant })
 		s.resources.clear(tenant)
-		maps.DeleteFunc(s.kv, func(key host.KVSpace, _ *space) bool { return key.Tenant == tenant })
+		maps.DeleteFunc(s.kv, func(key kv.Space, _ *space) bool { return key.Tenant == tenant })
 		maps.DeleteFunc(s.repeats, func(key repeatKey, _ *host.Repeat) bool { return key.tenant == tenant })
 		for key, versions := range s.composed {
 			if !ofTenant(key) {

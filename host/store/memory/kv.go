@@ -7,17 +7,17 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/kv"
 )
 
 // space holds the data of a tenant's resource of kind kv.
 type space struct {
-	totals host.KVTotals
-	items  map[string]*host.KVItem
+	totals kv.Totals
+	items  map[string]*kv.Item
 }
 
 // putKV performs a write, unless the definition that it is for has been deleted.
-func (c *change) putKV(w *host.KVWrite) error {
+func (c *change) putKV(w *kv.Write) error {
 	if w.Space.Tenant == "" || w.Space.Resource == "" || w.Item.Key == "" || w.Item.Version == 0 || w.Totals.Keys < 0 || w.Totals.Bytes < 0 {
 		return fmt.Errorf("a write of the key %q to the resource %q of tenant %q, of version %d", w.Item.Key, w.Space.Resource, w.Space.Tenant, w.Item.Version)
 	}
@@ -29,7 +29,7 @@ func (c *change) putKV(w *host.KVWrite) error {
 	}
 	sp := c.store.kv[w.Space]
 	if sp == nil {
-		sp = &space{items: map[string]*host.KVItem{}}
+		sp = &space{items: map[string]*kv.Item{}}
 		set(c, c.store.kv, w.Space, sp)
 	}
 	assign(c, &sp.totals, w.Totals)
@@ -43,8 +43,8 @@ func (c *change) putKV(w *host.KVWrite) error {
 	return nil
 }
 
-// KVItem implements [host.KVStore].
-func (s *Store) KVItem(ctx context.Context, of host.KVSpace, key string) (item host.KVItem, err error) {
+// KVItem implements [kv.Store].
+func (s *Store) KVItem(ctx context.Context, of kv.Space, key string) (item kv.Item, err error) {
 	err = s.view(ctx, func() error {
 		sp := s.kv[of]
 		if sp == nil || sp.items[key] == nil {
@@ -57,8 +57,8 @@ func (s *Store) KVItem(ctx context.Context, of host.KVSpace, key string) (item h
 	return item, err
 }
 
-// KVItems implements [host.KVStore].
-func (s *Store) KVItems(ctx context.Context, of host.KVSpace, q host.KVQuery) (items []host.KVItem, more bool, err error) {
+// KVItems implements [kv.Store].
+func (s *Store) KVItems(ctx context.Context, of kv.Space, q kv.Query) (items []kv.Item, more bool, err error) {
 	err = s.view(ctx, func() error {
 		sp := s.kv[of]
 		if sp == nil {
@@ -84,8 +84,8 @@ func (s *Store) KVItems(ctx context.Context, of host.KVSpace, q host.KVQuery) (i
 	return items, more, err
 }
 
-// KVTotals implements [host.KVStore].
-func (s *Store) KVTotals(ctx context.Context, of host.KVSpace) (t host.KVTotals, err error) {
+// KVTotals implements [kv.Store].
+func (s *Store) KVTotals(ctx context.Context, of kv.Space) (t kv.Totals, err error) {
 	err = s.view(ctx, func() error {
 		if sp := s.kv[of]; sp != nil {
 			t = sp.totals

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/kv"
 )
 
 type resourceKey struct{ tenant, name string }
@@ -56,7 +57,7 @@ func (s *Store) DeleteResource(ctx context.Context, tenant, name string) error {
 		}
 		delete(s.resources.defined, key)
 		maps.DeleteFunc(s.resources.used, func(k useKey, _ host.ResourceUse) bool { return k.tenant == tenant && k.resource == name })
-		maps.DeleteFunc(s.kv, func(k host.KVSpace, _ *space) bool { return k.Tenant == tenant && k.Resource == name && k.Made != 0 })
+		maps.DeleteFunc(s.kv, func(k kv.Space, _ *space) bool { return k.Tenant == tenant && k.Resource == name && k.Made != 0 })
 		return nil
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/kv"
 	"github.com/weftrun/weft/host/usage"
 )
 
@@ -42,7 +43,7 @@ type Store struct {
 	meta      map[string][]byte
 	spent     map[spentKey]*usage.Spent
 	resources resources
-	kv        map[host.KVSpace]*space
+	kv        map[kv.Space]*space
 	access    access
 	stats     host.StoreStats
 }
@@ -106,7 +107,7 @@ func New() *Store {
 		meta:      map[string][]byte{},
 		spent:     map[spentKey]*usage.Spent{},
 		resources: newResources(),
-		kv:        map[host.KVSpace]*space{},
+		kv:        map[kv.Space]*space{},
 		access:    newAccess(),
 	}
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/kv"
 	"github.com/weftrun/weft/host/store/record"
 )
 
@@ -244,11 +245,11 @@ func addSpent(p *pipeline, b *host.Batch) error {
 
 // addKV adds writes to resources of the kind kv. Data of a tenant's definition is deleted
 // with the definition. A later write has no effect.
-func (s *Store) addKV(p *pipeline, list []host.KVWrite) error {
+func (s *Store) addKV(p *pipeline, list []kv.Write) error {
 	if len(list) == 0 {
 		return nil
 	}
-	spaces := map[host.KVSpace]int{}
+	spaces := map[kv.Space]int{}
 	var ids, made, last, keys, bytes, of []int64
 	var tenants, resources []string
 	var versions []int64

@@ -127,10 +127,7 @@ type Store struct {
 	commitTime   atomic.Int64 // nanoseconds
 }
 
-var (
-	_ host.Store   = (*Store)(nil)
-	_ host.Staller = (*Store)(nil)
-)
+var _ host.Store = (*Store)(nil)
 
 // Open opens the store at a URL (postgres://user@host:port/database?schema=weft), and
 // creates its schema if necessary. The parameters are those of libpq. No error has the

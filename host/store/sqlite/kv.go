@@ -5,7 +5,7 @@ import (
 	"database/sql"
 	"errors"
 
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/kv"
 	"github.com/weftrun/weft/host/store/record"
 )
 
@@ -22,7 +22,7 @@ const (
 )
 
 // putKV performs writes to resources of kind kv, within the batch's transaction.
-func (s *Store) putKV(ctx context.Context, list []host.KVWrite) error {
+func (s *Store) putKV(ctx context.Context, list []kv.Write) error {
 	for i := range list {
 		w := &list[i]
 		if w.Space.Tenant == "" || w.Space.Resource == "" || w.Item.Key == "" || w.Item.Version == 0 || w.Totals.Keys < 0 || w.Totals.Bytes < 0 {
@@ -48,15 +48,15 @@ func (s *Store) putKV(ctx context.Context, list []host.KVWrite) error {
 
 const ofSpace = `(SELECT id FROM kv_spaces WHERE tenant = ?1 AND resource = ?2 AND made = ?3)`
 
-// KVItem implements [host.KVStore].
-func (s *Store) KVItem(ctx context.Context, space host.KVSpace, key string) (host.KVItem, error) {
-	item := host.KVItem{Key: key}
+// KVItem implements [kv.Store].
+func (s *Store) KVItem(ctx context.Context, space kv.Space, key string) (kv.Item, error) {
+	item := kv.Item{Key: key}
 	err := s.query.kvItem.QueryRowContext(ctx, space.Tenant, space.Resource, space.Made, key).Scan(&item.Version, (*[]byte)(&item.Value))
 	return item, notFound(err, "key "+key)
 }
 
-// KVItems implements [host.KVStore].
-func (s *Store) KVItems(ctx context.Context, space host.KVSpace, q host.KVQuery) (items []host.KVItem, more bool, err error) {
+// KVItems implements [kv.Store].
+func (s *Store) KVItems(ctx context.Context, space kv.Space, q kv.Query) (items []kv.Item, more bool, err error) {
 	rows, err := s.query.kvItems.QueryContext(ctx, space.Tenant, space.Resource, space.Made, q.After, q.Prefix, behind(q.Prefix), max(q.Limit, 1)+1, q.Values)
 	if err != nil {
 		return nil, false, notFound(err, "keys")
@@ -64,7 +64,7 @@ func (s *Store) KVItems(ctx context.Context, space host.KVSpace, q host.KVQuery)
 	defer func() { _ = rows.Close() }()
 	var size int64
 	for rows.Next() {
-		var item host.KVItem
+		var item kv.Item
 		if err := rows.Scan(&item.Key, &item.Version, (*[]byte)(&item.Value)); err != nil {
 			return nil, false, notFound(err, "keys")
 		}
@@ -87,11 +87,11 @@ func behind(prefix string) string {
 	return prefix[:last] + string([]byte{prefix[last] + 1})
 }
 
-// KVTotals implements [host.KVStore].
-func (s *Store) KVTotals(ctx context.Context, space host.KVSpace) (t host.KVTotals, err error) {
+// KVTotals implements [kv.Store].
+func (s *Store) KVTotals(ctx context.Context, space kv.Space) (t kv.Totals, err error) {
 	err = s.query.kvTotals.QueryRowContext(ctx, space.Tenant, space.Resource, space.Made).Scan(&t.Last, &t.Keys, &t.Bytes)
 	if errors.Is(err, sql.ErrNoRows) {
-		return host.KVTotals{}, nil
+		return kv.Totals{}, nil
 	}
 	return t, notFound(err, "totals")
 }

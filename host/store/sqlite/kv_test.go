@@ -7,6 +7,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/kv"
 )
 
 // A database from before the kind kv gets its tables, and what does not fit together in
@@ -22,10 +23,10 @@ func TestKVIsChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	item := host.KVItem{Key: "ü", Version: 7, Value: abi.Null}
-	space := host.KVSpace{Tenant: "t", Resource: "cache"}
-	w := host.KVWrite{Space: space, Item: item, Totals: host.KVTotals{Last: 7, Keys: 1, Bytes: item.Size()}}
-	if err := s.Append(t.Context(), host.Batch{Epoch: epoch, KV: []host.KVWrite{w}}); err != nil {
+	item := kv.Item{Key: "ü", Version: 7, Value: abi.Null}
+	space := kv.Space{Tenant: "t", Resource: "cache"}
+	w := kv.Write{Space: space, Item: item, Totals: kv.Totals{Last: 7, Keys: 1, Bytes: item.Size()}}
+	if err := s.Append(t.Context(), host.Batch{Epoch: epoch, KV: []kv.Write{w}}); err != nil {
 		t.Fatal(err)
 	}
 	if found := faultsOf(t, s); len(found) != 0 {

@@ -8,25 +8,26 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/kv"
 	"github.com/weftrun/weft/host/limit"
 )
 
 // keeper writes to a space like its owner: it knows the contents of the space.
 type keeper struct {
 	*fixture
-	space  host.KVSpace
-	totals host.KVTotals
+	space  kv.Space
+	totals kv.Totals
 	sizes  map[string]int64
 }
 
-func (f *fixture) keeper(space host.KVSpace) *keeper {
+func (f *fixture) keeper(space kv.Space) *keeper {
 	return &keeper{fixture: f, space: space, sizes: map[string]int64{}}
 }
 
 // write returns the write of a text under a key. "" deletes the key.
-func (k *keeper) write(key, text string) host.KVWrite {
+func (k *keeper) write(key, text string) kv.Write {
 	k.t.Helper()
-	w := host.KVWrite{Space: k.space, Item: host.KVItem{Key: key}}
+	w := kv.Write{Space: k.space, Item: kv.Item{Key: key}}
 	if old, ok := k.sizes[key]; ok {
 		w.Growth -= old
 		k.totals.Keys--
@@ -46,7 +47,7 @@ func (k *keeper) write(key, text string) host.KVWrite {
 	return w
 }
 
-func (f *fixture) keep(writes ...host.KVWrite) {
+func (f *fixture) keep(writes ...kv.Write) {
 	f.t.Helper()
 	ok(f.t, "Append", f.Append(f.ctx, host.Batch{Epoch: f.epoch, KV: writes}))
 }
@@ -55,7 +56,7 @@ func (f *fixture) keep(writes ...host.KVWrite) {
 func (k *keeper) list(prefix string, limit int) string {
 	k.t.Helper()
 	var all []string
-	q := host.KVQuery{Prefix: prefix, Limit: limit, Bytes: 1 << 20}
+	q := kv.Query{Prefix: prefix, Limit: limit, Bytes: 1 << 20}
 	for {
 		items, more, err := k.KVItems(k.ctx, k.space, q)
 		ok(k.t, "KVItems", err)
@@ -77,8 +78,8 @@ func (k *keeper) list(prefix string, limit int) string {
 
 func testKV(t *testing.T, open func(t *testing.T) host.Store) {
 	f := claimed(t, open)
-	k := f.keeper(host.KVSpace{Tenant: tenant, Resource: "cache"})
-	other := f.keeper(host.KVSpace{Tenant: "other", Resource: "cache"})
+	k := f.keeper(kv.Space{Tenant: tenant, Resource: "cache"})
+	other := f.keeper(kv.Space{Tenant: "other", Resource: "cache"})
 	totals := func(k *keeper) {
 		t.Helper()
 		got, err := f.KVTotals(f.ctx, k.space)
@@ -104,7 +105,7 @@ func testKV(t *testing.T, open func(t *testing.T) host.Store) {
 	v, err := abi.DecodeValue(item.Value)
 	ok(t, "DecodeValue", err)
 	same(t, "value", v, "2")
-	items, more, err := f.KVItems(f.ctx, k.space, host.KVQuery{After: "b", Limit: 9, Values: true, Bytes: 1})
+	items, more, err := f.KVItems(f.ctx, k.space, kv.Query{After: "b", Limit: 9, Values: true, Bytes: 1})
 	ok(t, "KVItems", err)
 	if len(items) != 1 || !more || len(items[0].Value) == 0 {
 		t.Errorf("a page of a byte has %d items, others follow: %v", len(items), more)
@@ -134,13 +135,13 @@ func testKVAllOrNothing(f *fixture, k *keeper) {
 	before := *k
 	bad := f.part("s", 1)
 	bad.First, bad.Last = 7, 7
-	if err := f.Append(f.ctx, host.Batch{Epoch: f.epoch, Sessions: []host.SessionBatch{bad}, KV: []host.KVWrite{k.write("c", "x")}}); err == nil {
+	if err := f.Append(f.ctx, host.Batch{Epoch: f.epoch, Sessions: []host.SessionBatch{bad}, KV: []kv.Write{k.write("c", "x")}}); err == nil {
 		f.t.Error("a batch with a hole was taken")
 	}
-	for _, w := range []host.KVWrite{
-		{Item: host.KVItem{Key: "k", Version: 1}}, {Space: k.space, Item: host.KVItem{Version: 1}}, {Space: k.space, Item: host.KVItem{Key: "k"}},
+	for _, w := range []kv.Write{
+		{Item: kv.Item{Key: "k", Version: 1}}, {Space: k.space, Item: kv.Item{Version: 1}}, {Space: k.space, Item: kv.Item{Key: "k"}},
 	} {
-		if err := f.Append(f.ctx, host.Batch{Epoch: f.epoch, KV: []host.KVWrite{k.write("c", "y"), w}}); err == nil {
+		if err := f.Append(f.ctx, host.Batch{Epoch: f.epoch, KV: []kv.Write{k.write("c", "y"), w}}); err == nil {
 			f.t.Errorf("%+v was taken", w)
 		}
 	}
@@ -149,7 +150,7 @@ func testKVAllOrNothing(f *fixture, k *keeper) {
 	ok(f.t, "KVTotals", err)
 	same(f.t, "totals", got, k.totals)
 	good := f.part("s", 1)
-	ok(f.t, "Append", f.Append(f.ctx, host.Batch{Epoch: f.epoch, Sessions: []host.SessionBatch{good}, KV: []host.KVWrite{k.write("c", "z")}}))
+	ok(f.t, "Append", f.Append(f.ctx, host.Batch{Epoch: f.epoch, Sessions: []host.SessionBatch{good}, KV: []kv.Write{k.write("c", "z")}}))
 	item, err := f.KVItem(f.ctx, k.space, "c")
 	ok(f.t, "KVItem", err)
 	same(f.t, "version", item.Version, k.totals.Last)
@@ -160,15 +161,15 @@ func testKVAllOrNothing(f *fixture, k *keeper) {
 func testKVDefined(t *testing.T, open func(t *testing.T) host.Store) {
 	f := claimed(t, open)
 	ok(t, "PutResource", f.PutResource(f.ctx, host.ResourceRecord{Tenant: tenant, Name: "cache", Definition: []byte(`{}`), Created: 5, Updated: 5}))
-	first := f.keeper(host.KVSpace{Tenant: tenant, Resource: "cache", Made: 5})
-	file := f.keeper(host.KVSpace{Tenant: tenant, Resource: "cache"})
+	first := f.keeper(kv.Space{Tenant: tenant, Resource: "cache", Made: 5})
+	file := f.keeper(kv.Space{Tenant: tenant, Resource: "cache"})
 	f.keep(first.write("a", "1"), file.write("a", "2"))
 	same(t, "keys", first.list("", 9)+" "+file.list("", 9), "a@1 a@1")
 	ok(t, "DeleteResource", f.DeleteResource(f.ctx, tenant, "cache"))
 	f.keep(first.write("b", "3"))
 	same(t, "keys of one that is gone", first.list("", 9), "")
 	ok(t, "PutResource", f.PutResource(f.ctx, host.ResourceRecord{Tenant: tenant, Name: "cache", Definition: []byte(`{}`), Created: 6, Updated: 6}))
-	second := f.keeper(host.KVSpace{Tenant: tenant, Resource: "cache", Made: 6})
+	second := f.keeper(kv.Space{Tenant: tenant, Resource: "cache", Made: 6})
 	f.keep(first.write("b", "4"), second.write("c", "5"))
 	same(t, "keys", first.list("", 9)+second.list("", 9)+" "+file.list("", 9), "c@1 a@1")
 	if _, err := f.KVItem(f.ctx, first.space, "b"); !errors.Is(err, host.ErrNotFound) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/kv"
 	kvkind "github.com/weftrun/weft/host/resource"
 	"github.com/weftrun/weft/sdk-guest/go/internal/codec"
 )
@@ -19,7 +20,7 @@ import (
 type Values struct {
 	mu    sync.Mutex // guards the fields below
 	last  uint64
-	items map[string]host.KVItem
+	items map[string]kv.Item
 }
 
 // KV grants a resource of the kind "kv" to the session, with the limits of a definition
@@ -79,9 +80,9 @@ func (v *Values) call(method string, payload abi.Raw) (any, error) {
 	if w := answer.Write; w != nil {
 		v.last++
 		if v.items == nil {
-			v.items = map[string]host.KVItem{}
+			v.items = map[string]kv.Item{}
 		}
-		v.items[w.Key] = host.KVItem{Key: w.Key, Version: v.last, Value: w.Value}
+		v.items[w.Key] = kv.Item{Key: w.Key, Version: v.last, Value: w.Value}
 		if w.Value == nil {
 			delete(v.items, w.Key)
 		}
@@ -89,15 +90,15 @@ func (v *Values) call(method string, payload abi.Raw) (any, error) {
 	return codec.Raw(answer.Value), nil
 }
 
-// kvData presents the values to a call; it implements host.KVData.
+// kvData presents the values to a call; it implements kv.Data.
 type kvData struct{ *Values }
 
-func (d kvData) Get(key string) (host.KVItem, bool, error) {
+func (d kvData) Get(key string) (kv.Item, bool, error) {
 	item, ok := d.items[key]
 	return item, ok, nil
 }
 
-func (d kvData) List(q host.KVQuery) (items []host.KVItem, more bool, err error) {
+func (d kvData) List(q kv.Query) (items []kv.Item, more bool, err error) {
 	var size int64
 	for _, key := range slices.Sorted(maps.Keys(d.items)) {
 		if key <= q.After || !strings.HasPrefix(key, q.Prefix) {
@@ -116,8 +117,8 @@ func (d kvData) List(q host.KVQuery) (items []host.KVItem, more bool, err error)
 	return items, false, nil
 }
 
-func (d kvData) Totals() host.KVTotals {
-	t := host.KVTotals{Last: d.last, Keys: int64(len(d.items))}
+func (d kvData) Totals() kv.Totals {
+	t := kv.Totals{Last: d.last, Keys: int64(len(d.items))}
 	for _, item := range d.items {
 		t.Bytes += item.Size()
 	}
