@@ -158,6 +158,10 @@ console: ## Build the web console from its sources in host/console/web (needs No
 	@.ci/console install
 	.ci/console build
 
+.PHONY: console-pictures
+console-pictures: console-tools build plugins ## Make the pictures of docs/console.md anew
+	.ci/console pictures
+
 .PHONY: console-tools
 console-tools: ## Install what builds and tests the web console (Debian; root or sudo), once
 	@.ci/console install

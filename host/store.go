@@ -393,9 +393,9 @@ type Store interface {
 	// PluginVersions lists the versions of one plugin, oldest first.
 	PluginVersions(ctx context.Context, tenant, name string) ([]PluginVersion, error)
 	// DeletePlugin removes a version of a plugin that is not its newest, or with
-	// version 0 the plugin with all of them. Modules go with it that no version, of
-	// a plugin or a composition, names any more and no session's journal needs;
-	// those that a journal needs go with the last one that does.
+	// version 0 the plugin with all of them. It also removes the modules that no version of a
+	// plugin or a composition names any more. A module that a session's journal needs stays
+	// until the last such journal is removed.
 	DeletePlugin(ctx context.Context, tenant, name string, version int) error
 
 	// PutComposition stores the next version of a composed workflow. Its

@@ -338,7 +338,7 @@ func (s *Session) show(shown ChildShow) {
 		Body: shown.Body, Workflow: shown.Workflow,
 	}
 	r.handler.next++
-	// The parent may be a child itself, and show its events further up.
+	// The parent may be a child itself: then its own parent shows the event, too.
 	s.emit(Publish{HandlerID: r.handler.id, Event: ev})
 	s.passOn(r, ev)
 }

@@ -148,9 +148,9 @@ func TestCheckAndServeWhatIsDamaged(t *testing.T) {
 		"another status": {func(t *testing.T, data string) {
 			execute(t, data, `UPDATE runs SET status = 'failed' WHERE handler = 'waits'`)
 		}, audit.RecordDiffers, "in status", "waits", false},
-		"a result that does not read": {func(t *testing.T, data string) {
+		"a result that cannot be read": {func(t *testing.T, data string) {
 			execute(t, data, `UPDATE runs SET result = x'ff' WHERE session = 'chat'`)
-		}, audit.RecordDiffers, "does not read", "chat", false},
+		}, audit.RecordDiffers, "cannot be read", "chat", false},
 		"events that do not read": {func(t *testing.T, data string) {
 			execute(t, data, `UPDATE stream SET events = x'ff' WHERE hid = (SELECT id FROM handlers WHERE handler = 'waits')`)
 		}, audit.StreamDiffers, "cannot be read", "waits", false},

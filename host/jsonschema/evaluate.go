@@ -204,7 +204,7 @@ func (e *evaluation) typed(s *Schema, v Value, out *seen) bool {
 	return true
 }
 
-// inJSON gives the object that a byte string is in JSON, with its places.
+// inJSON returns the object that JSON has in the place of a byte string.
 func (e *evaluation) inJSON(v Value) (o Value, ok bool) {
 	if !e.charge(lookUnits + work.Bytes(len(v.raw), jsonBytes)) {
 		return o, false

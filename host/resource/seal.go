@@ -40,7 +40,7 @@ func ParseKeys(text string) (*Keys, error) {
 			key, err = base64.StdEncoding.DecodeString(line)
 		}
 		if err != nil || len(key) != keyBytes {
-			return nil, fmt.Errorf("line %d is not a key: it has %d random bytes in hex or base64, such as 'openssl rand -hex 32' prints", i+1, keyBytes)
+			return nil, fmt.Errorf("line %d is not a key: a key has %d random bytes in hex or base64, such as 'openssl rand -hex 32' prints", i+1, keyBytes)
 		}
 		block, err := aes.NewCipher(key)
 		if err != nil {
@@ -58,7 +58,7 @@ func ParseKeys(text string) (*Keys, error) {
 		k.byID[id] = aead
 	}
 	if k.newest == "" {
-		return nil, errors.New("there is no key: it has 32 random bytes in hex or base64, such as 'openssl rand -hex 32' prints")
+		return nil, errors.New("there is no key: a key has 32 random bytes in hex or base64, such as 'openssl rand -hex 32' prints")
 	}
 	return k, nil
 }

@@ -163,7 +163,7 @@ func (b *bench) unaskedEnd(stays bool) {
 	b.t.Fatal("the session is not deleted to the end")
 }
 
-// A session whose journal does not read can be deleted nevertheless, runs under way and
+// A session whose journal cannot be read can be deleted nevertheless, runs under way and
 // all.
 func TestDeleteQuarantinedSession(t *testing.T) {
 	b := (&bench{guest: quiet(0), erase: 1}).open(t)

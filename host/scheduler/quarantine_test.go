@@ -48,7 +48,7 @@ var damages = map[string]struct {
 	"a changed byte": {func(s host.StoredSession) host.StoredSession {
 		s.Rows[0][len(s.Rows[0])/2] ^= 1
 		return s
-	}, "its journal does not read"},
+	}, "its journal cannot be read"},
 	"a row of version 2": {func(s host.StoredSession) host.StoredSession {
 		s.Rows[0][0] = 2
 		return s
@@ -56,11 +56,11 @@ var damages = map[string]struct {
 	"the last row is gone": {func(s host.StoredSession) host.StoredSession {
 		s.Rows = s.Rows[:len(s.Rows)-1]
 		return s
-	}, "its journal does not read"},
+	}, "its journal cannot be read"},
 	"all rows are gone": {func(s host.StoredSession) host.StoredSession {
 		s.Rows = nil
 		return s
-	}, "its journal does not read"},
+	}, "its journal cannot be read"},
 }
 
 // A session whose journal does not fold is refused by name, read once a minute

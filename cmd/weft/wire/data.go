@@ -24,7 +24,8 @@ type Inspection interface {
 
 // Inspect begins to read a store on SQLite or PostgreSQL row by row.
 func Inspect(ctx context.Context, s host.Store) (Inspection, error) {
-	// A nil pointer in an interface is not nil, so errors return nil themselves.
+	// After an error each case returns nil, and not i: an interface that holds a nil pointer is
+	// not nil.
 	switch s := s.(type) {
 	case *sqlite.Store:
 		i, err := s.Inspect(ctx)

@@ -124,7 +124,7 @@ func (e *Edit) read(ctx context.Context) error {
 			return tooCostly(ended)
 		}
 		if err != nil {
-			return host.Errorf(host.CodeInvalidArgument, "The state does not read: %w", err)
+			return host.Errorf(host.CodeInvalidArgument, "The state cannot be decoded: %w", err)
 		}
 		if !n.IsMap() {
 			return host.Errorf(host.CodeInvalidArgument, "A session's state is an object, and so is a patch of it")

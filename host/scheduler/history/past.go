@@ -58,7 +58,7 @@ func (p *Past) Walk(ctx context.Context, position uint64, on Onlooker) error {
 	case !Unfolds(err):
 		return host.Unavailable(err)
 	}
-	return &host.Error{Code: host.CodeInternal, Message: fmt.Sprintf("the journal of session %q does not read", p.Key.Session), Cause: err}
+	return &host.Error{Code: host.CodeInternal, Message: fmt.Sprintf("the journal of session %q cannot be read", p.Key.Session), Cause: err}
 }
 
 // fold folds an array of entries. more is false if the onlooker has seen enough.

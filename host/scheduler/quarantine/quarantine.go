@@ -56,7 +56,7 @@ func (l *List) Init(now func() time.Time) {
 // the error that says so. It returns the error for requests of the session; news reports
 // whether this cause is new.
 func (l *List) Isolate(key host.SessionKey, cause, fault error) (err *host.Error, news bool) {
-	reason := "its journal does not read"
+	reason := "its journal cannot be read"
 	until := l.now().Add(isolatedFor)
 	switch {
 	case errors.Is(cause, host.ErrNewer):

@@ -329,7 +329,7 @@ func (s *Store) resolve(ctx context.Context, conn *pgx.Conn, number uint64) erro
 		int64(a.epoch)).Scan(&mark, &batch, &open, &newest)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows) || err == nil && mark != a.mark:
-		return fmt.Errorf("PostgreSQL has lost commits: epoch %d of this server is not there", a.epoch)
+		return fmt.Errorf("PostgreSQL has lost commits: it no longer has epoch %d of this server", a.epoch)
 	case err != nil:
 		return &errLost{err}
 	case !open:

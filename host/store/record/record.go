@@ -62,7 +62,7 @@ func decodeWaiting(data []byte, r *host.Run) error {
 func unreadable(r *host.Run, part string, err error) {
 	r.Result, r.WaitingFor, r.Kept = nil, nil, nil
 	r.Blocked = &host.Blocked{Code: host.BlockedUnreadable,
-		Message: fmt.Sprintf("the stored record is damaged: %s does not read (%v)", part, err)}
+		Message: fmt.Sprintf("the stored record is damaged: %s cannot be read (%v)", part, err)}
 }
 
 // EncodeParts encodes a run's result and what the run waits for, each if there is any.

@@ -4,7 +4,6 @@ import (
 	"archive/zip"
 	"bytes"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -18,6 +17,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weftrun/weft/abi/cbor"
 	"github.com/weftrun/weft/sdk-guest/py"
 	"github.com/weftrun/weft/sdk-guest/py/sdk"
 )
@@ -204,26 +204,22 @@ func addWheel(files map[string][]byte, file, name string) error {
 	return nil
 }
 
-// Major types of CBOR.
-const (
-	cborBytes = 2 << 5
-	cborText  = 3 << 5
-	cborPairs = 5 << 5
-)
-
 // cborMap writes files as a map in CBOR, in the order of their names.
 func cborMap(files map[string][]byte) []byte {
-	out := cborHead(nil, cborPairs, len(files))
+	out := cborHead(nil, cbor.Map, len(files))
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		out = append(cborHead(out, cborText, len(name)), name...)
-		out = append(cborHead(out, cborBytes, len(files[name])), files[name]...)
+		out = append(cborHead(out, cbor.Text, len(name)), name...)
+		out = append(cborHead(out, cbor.Bytes, len(files[name])), files[name]...)
 	}
 	return out
 }
 
 func cborHead(out []byte, major byte, n int) []byte {
-	if n < 24 {
-		return append(out, major|byte(n))
+	if n < cbor.Info8 {
+		return cbor.AppendHead(out, major, uint64(n))
 	}
-	return binary.BigEndian.AppendUint32(append(out, major|26), uint32(n)) // at most maxBundle
+	at := len(out)
+	out = cbor.AppendWide(out, major)
+	cbor.PutWide(out, at, n) // at most maxBundle
+	return out
 }
