@@ -79,7 +79,7 @@ var rooms = []room{
 	{"host/sandbox", []string{"abi", "abi/cbor", "host", "host/extism", "host/sandbox/arena", "host/sandbox/buildqueue", "host/sandbox/codefiles", "host/sandbox/confine", "host/sandbox/flight", "host/sandbox/lines", "host/sandbox/memory", "host/sandbox/rewrite", "host/sandbox/wasi", "host/sandbox/wasmbin", "host/turns", "host/missing", "host/limit", "host/behalf"}},
 	{"host/extism", []string{"abi", "host"}},
 	{"host/sandbox/arena", []string{"host/sandbox/rewrite"}},
-	{"host/sandbox/codefiles", nil},
+	{"host/sandbox/codefiles", []string{"host/sandbox/confine"}},
 	{"host/sandbox/flight", nil},
 	{"host/sandbox/buildqueue", []string{"host/turns"}},
 	{"host/sandbox/confine", nil},

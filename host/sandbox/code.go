@@ -288,7 +288,7 @@ func (s *Sandbox) keep(folder string, fill func(folder string) error) error {
 	if codefiles.Check(folder) == nil {
 		return nil
 	}
-	temporary, err := os.MkdirTemp(s.cacheDir, unfinishedHere())
+	temporary, err := os.MkdirTemp(s.cacheDir, codefiles.UnfinishedHere())
 	if err != nil {
 		return fmt.Errorf("make a folder for compiled code: %w", err)
 	}

@@ -175,7 +175,7 @@ func TestCacheBound(t *testing.T) {
 			}
 		}
 	}
-	_, total, err := codefiles.Kept(b.cacheDir, unfinished)
+	_, total, err := codefiles.Kept(b.cacheDir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,6 +37,7 @@ import (
 	"github.com/weftrun/weft/host/behalf"
 	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/sandbox/buildqueue"
+	"github.com/weftrun/weft/host/sandbox/codefiles"
 	"github.com/weftrun/weft/host/sandbox/memory"
 	"github.com/weftrun/weft/host/sandbox/wasi"
 )
@@ -159,7 +160,7 @@ func New(_ context.Context, c Config) (*Sandbox, error) {
 		if err := os.Chmod(c.CacheDir, 0o700); err != nil { // the folder may have existed before
 			return nil, fmt.Errorf("close the folder of compiled code to others: %w", err)
 		}
-		if err := removeUnfinished(c.CacheDir); err != nil {
+		if err := codefiles.RemoveUnfinished(c.CacheDir); err != nil {
 			return nil, err
 		}
 	}

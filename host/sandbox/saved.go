@@ -11,14 +11,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"strconv"
-	"strings"
-	"time"
 
 	"golang.org/x/sys/cpu"
 
 	"github.com/weftrun/weft/host/sandbox/codefiles"
-	"github.com/weftrun/weft/host/sandbox/confine"
 	"github.com/weftrun/weft/host/sandbox/memory"
 	"github.com/weftrun/weft/host/sandbox/rewrite"
 )
@@ -27,9 +23,6 @@ import (
 const (
 	planFile  = "plan.json"
 	imageFile = "image"
-	// unfinished is the prefix of the names of folders that are being filled. The process
-	// id follows.
-	unfinished = "unfinished-"
 )
 
 // What is in the folder of compiled code, beside the seal.
@@ -146,36 +139,3 @@ func (s *Sandbox) open(key moduleKey, folder string) (*module, error) {
 	}
 	return m, nil
 }
-
-// unfinishedFor is how long an unfinished build may belong to a process that runs: longer
-// than any build takes.
-const unfinishedFor = time.Hour
-
-// removeUnfinished removes the unfinished builds of processes that have ended, and those
-// that are older than unfinishedFor: another process may have an old number by now.
-func removeUnfinished(folder string) error {
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		return fmt.Errorf("list the folder of compiled code: %w", err)
-	}
-	for _, entry := range entries {
-		owner, of := strings.CutPrefix(entry.Name(), unfinished)
-		if !of {
-			continue
-		}
-		info, err := entry.Info()
-		if err != nil { // the process has finished it meanwhile
-			continue
-		}
-		owner, _, _ = strings.Cut(owner, "-")
-		pid, err := strconv.Atoi(owner)
-		if err != nil || !confine.Runs(pid) || time.Since(info.ModTime()) > unfinishedFor {
-			if err := os.RemoveAll(filepath.Join(folder, entry.Name())); err != nil {
-				return fmt.Errorf("remove what an unfinished build has left: %w", err)
-			}
-		}
-	}
-	return nil
-}
-
-func unfinishedHere() string { return fmt.Sprintf("%s%d-", unfinished, os.Getpid()) }

@@ -16,7 +16,7 @@ func (s *Sandbox) trimCache() {
 		return
 	}
 	defer s.keeping.Unlock()
-	kept, total, err := codefiles.Kept(s.cacheDir, unfinished)
+	kept, total, err := codefiles.Kept(s.cacheDir)
 	if err != nil {
 		s.log.Warn("compiled code cannot be counted", "folder", s.cacheDir, "error", err)
 		return

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/weftrun/weft/host/sandbox/codefiles"
 )
 
 // TestUnfinishedBuildsOfOthers: a sandbox removes what processes have left that have ended,
@@ -26,11 +28,11 @@ func TestUnfinishedBuildsOfOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	then := time.Now().Add(-2 * unfinishedFor)
+	then := time.Now().Add(-2 * codefiles.UnfinishedFor)
 	if err := os.Chtimes(folder(old), then, then); err != nil {
 		t.Fatal(err)
 	}
-	if err := removeUnfinished(dir); err != nil {
+	if err := codefiles.RemoveUnfinished(dir); err != nil {
 		t.Fatal(err)
 	}
 	left, err := os.ReadDir(dir)

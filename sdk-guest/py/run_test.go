@@ -274,6 +274,15 @@ func TestErrorsWhileDescribing(t *testing.T) {
 	for _, tt := range []struct{ name, main, want string }{
 		{"syntax", head + "def f(:\n    pass\n", "SyntaxError: invalid syntax (main.py:2)"},
 		{"import", head + "import requests\n", "a step has no module requests: use await ctx.http(name)"},
+		{"chance", head + "import uuid\nID = uuid.uuid4()\n", "call uuid4, secrets or os.urandom in a step (main.py:3)"},
+		{"chance of a state", head + `import secrets, weft
+class State(weft.BaseModel):
+    token: str = weft.Field(default_factory=lambda: secrets.token_hex(8))
+class A(Workflow):
+    @step
+    async def one(self, ctx: Context[State], ev: StartEvent) -> StopEvent:
+        return StopEvent()
+`, "call uuid4, secrets or os.urandom in a step (main.py:4)"},
 		{"faults", head + `class A(Workflow):
     @step
     async def one(self, ev: StartEvent):

@@ -15,14 +15,21 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weftrun/weft/host/sandbox/confine"
 )
 
 // SealName is the file that lists the digests of the other files. The compiler's runtime trusts
 // most of what it reads: it checks only a sum of the machine code, and allocates by counts from
 // the file. Therefore only sealed files are read.
 const SealName = "seal"
+
+// unfinished is the prefix of the names of folders that are being filled. The process id
+// follows.
+const unfinished = "unfinished-"
 
 // Check compares the files of a folder with its seal.
 func Check(folder string) error {
@@ -139,9 +146,8 @@ type Folder struct {
 	Used  time.Time // when it was used last
 }
 
-// Kept lists the finished folders of compiled code in dir and their total bytes. The names of
-// others begin with unfinished.
-func Kept(dir, unfinished string) (kept []Folder, total int64, err error) {
+// Kept lists the finished folders of compiled code in dir and their total bytes.
+func Kept(dir string) (kept []Folder, total int64, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, 0, err
@@ -173,3 +179,37 @@ func Kept(dir, unfinished string) (kept []Folder, total int64, err error) {
 	}
 	return kept, total, nil
 }
+
+// UnfinishedFor is how long an unfinished build may belong to a process that runs: longer
+// than any build takes.
+const UnfinishedFor = time.Hour
+
+// RemoveUnfinished removes the unfinished builds of processes that have ended, and those
+// that are older than UnfinishedFor: another process may have an old number by now.
+func RemoveUnfinished(folder string) error {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return fmt.Errorf("list the folder of compiled code: %w", err)
+	}
+	for _, entry := range entries {
+		owner, of := strings.CutPrefix(entry.Name(), unfinished)
+		if !of {
+			continue
+		}
+		info, err := entry.Info()
+		if err != nil { // the process has finished it meanwhile
+			continue
+		}
+		owner, _, _ = strings.Cut(owner, "-")
+		pid, err := strconv.Atoi(owner)
+		if err != nil || !confine.Runs(pid) || time.Since(info.ModTime()) > UnfinishedFor {
+			if err := os.RemoveAll(filepath.Join(folder, entry.Name())); err != nil {
+				return fmt.Errorf("remove what an unfinished build has left: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// UnfinishedHere is the prefix of the names of folders that this process fills.
+func UnfinishedHere() string { return fmt.Sprintf("%s%d-", unfinished, os.Getpid()) }

@@ -77,7 +77,8 @@ def _data():
 
 def _urandom(n):
     if not _weft.in_step():
-        return bytes(n)
+        raise RuntimeError("random bytes of the top level of a module, or of a default of the state, would be the same in every run, "
+                           "because they are made once, at upload: call uuid4, secrets or os.urandom in a step")
     return b"".join(call("random", [min(4096, n - i)], "random") for i in range(0, n, 4096))
 
 
