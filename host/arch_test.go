@@ -121,6 +121,7 @@ var rooms = []room{
 	{"host/trace", []string{"abi", "host", "host/traced"}},
 	{"host/server", []string{"host"}},
 	{"host/cluster", []string{"host"}},
+	{"host/cluster/clustertest", []string{"host", "host/cluster"}},
 	{"host/cluster/forward", []string{"host", "host/apiwire", "host/cluster"}},
 	{"host/console", nil}, // it knows the API by its paths
 	{"host/client", []string{"abi", "host", "host/position", "host/apiwire", "host/sse", "host/turns", "host/limit", "host/diagram"}},
@@ -198,7 +199,7 @@ var modules = map[string]string{
 const testOnly = "test files"
 
 // testPackages are linked into tests only, without being called _test.go.
-var testPackages = []string{"host/sandbox/spectest", "host/store/sqlite/faultdisk", "host/store/postgres/pgtest", "host/store/storetest", "host/hosttest", "host/hosttest/suite"}
+var testPackages = []string{"host/sandbox/spectest", "host/store/sqlite/faultdisk", "host/store/postgres/pgtest", "host/store/storetest", "host/cluster/clustertest", "host/hosttest", "host/hosttest/suite"}
 
 // pure packages compute: no clock, no chance, no I/O, no goroutine. What they
 // answer depends on their arguments alone, so that replay gives the same.

@@ -15,6 +15,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 )
@@ -142,8 +143,8 @@ func (v *View) Free() bool {
 // Every method that takes a Place returns an error that wraps [host.ErrFenced] if the entry
 // is not open, or is not there with that mark. Any other error leaves open what happened.
 type Table interface {
-	// Join enters a node. An open entry of the same name whose beats do not grow is closed
-	// first.
+	// Join enters a node. An open entry of the same name that neither beats nor commits is
+	// closed first. [ErrNameTaken]: it does. All nodes must have the same lease.
 	Join(ctx context.Context, self Self) (Place, error)
 	// Beat says that the node is alive, and reads the table.
 	Beat(ctx context.Context, p Place) (View, error)
@@ -167,6 +168,9 @@ type Table interface {
 	// Leave closes the node's own entry: its commits are refused from then on.
 	Leave(ctx context.Context, p Place) error
 }
+
+// ErrNameTaken is the error of [Table.Join] while another process serves under the name.
+var ErrNameTaken = errors.New("another process serves as this node")
 
 // Target is the node that requests go to at the moment.
 type Target struct {

@@ -1,4 +1,4 @@
-package cluster
+package cluster_test
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/cluster"
+	"github.com/weftrun/weft/host/cluster/clustertest"
 )
 
 // seeds is how many clusters a test simulates, unless WEFT_SEEDS says how many.
@@ -34,255 +36,17 @@ const (
 	ownClock         // a host takes the time from its machine
 )
 
-var (
-	errAway = errors.New("the store does not answer")
-	errBusy = errors.New("another transaction holds the row")
-)
-
-// model is the store.
-type model struct {
-	fault   fault
-	now     time.Time
-	entries map[uint64]*entry
-	last    uint64
-	owner   uint64
-	number  uint64 // of the map
-	away    bool
-
-	version int // of the value
-	acked   int // newest version of which a client knows
-}
-
-type entry struct {
-	Info
-	commit *commit // holds the entry's row
-}
-
 // commit is a transaction of a host.
 type commit struct {
-	epoch   uint64
-	base    int // the version that it builds on
-	aborted bool
-}
-
-func (m *model) entry(p Place) *entry {
-	if e := m.entries[p.Epoch]; e != nil && e.Mark == p.Mark && e.Open() {
-		return e
-	}
-	return nil
-}
-
-func (m *model) view() View {
-	v := View{Owner: m.owner, Map: m.number}
-	for epoch := uint64(1); epoch <= m.last; epoch++ {
-		if e := m.entries[epoch]; e.Open() || epoch == m.owner {
-			v.Nodes = append(v.Nodes, e.Info)
-		}
-	}
-	return v
-}
-
-// free ends the transaction that holds an entry's row, as the end of its connection does.
-func (e *entry) free() {
-	if e.commit != nil {
-		e.commit.aborted = true
-		e.commit = nil
-	}
-}
-
-// table is the table as one node sees it.
-type table struct {
-	*model
-	cut bool
-}
-
-func (t *table) reach() error {
-	if t.away || t.cut {
-		return errAway
-	}
-	return nil
-}
-
-func (t *table) Join(_ context.Context, self Self) (Place, error) {
-	if err := t.reach(); err != nil {
-		return Place{}, err
-	}
-	for _, e := range t.entries {
-		if e.Name == self.Name && e.Open() { // of this process, which could not close it
-			e.free()
-			e.State = Fenced
-		}
-	}
-	t.last++
-	place := Place{t.last, int64(t.last) * 7919}
-	t.entries[t.last] = &entry{Info: Info{Place: place, Self: self, State: Live}}
-	return place, nil
-}
-
-func (t *table) Beat(_ context.Context, p Place) (View, error) {
-	if err := t.reach(); err != nil {
-		return View{}, err
-	}
-	e := t.entry(p)
-	if e == nil {
-		return View{}, host.ErrFenced
-	}
-	e.Beats++
-	e.Connected, e.Beat = true, t.now
-	return t.view(), nil
-}
-
-func (t *table) Look(context.Context) (View, error) {
-	if err := t.reach(); err != nil {
-		return View{}, err
-	}
-	return t.view(), nil
-}
-
-func (t *table) Fence(_ context.Context, p Place, seen Info) (bool, error) {
-	if err := t.reach(); err != nil {
-		return false, err
-	}
-	if t.entry(p) == nil {
-		return false, host.ErrFenced
-	}
-	e := t.entry(seen.Place)
-	if e == nil || e.Beats != seen.Beats || e.Batch != seen.Batch {
-		return false, nil
-	}
-	e.free()
-	e.State = Fenced
-	return true, nil
-}
-
-func (t *table) Take(_ context.Context, p Place) (bool, error) {
-	if err := t.reach(); err != nil {
-		return false, err
-	}
-	if t.entry(p) == nil {
-		return false, host.ErrFenced
-	}
-	if e := t.entries[t.owner]; e != nil && e.Open() {
-		return false, nil
-	}
-	t.owner = p.Epoch
-	t.entry(p).Drained = false
-	t.number++
-	return true, nil
-}
-
-func (t *table) Release(_ context.Context, p Place) error {
-	if err := t.reach(); err != nil {
-		return err
-	}
-	e := t.entry(p)
-	if e == nil {
-		return host.ErrFenced
-	}
-	if e.commit != nil && t.fault != noFence {
-		return errBusy
-	}
-	if t.owner == p.Epoch {
-		t.owner = 0
-		t.number++
-	}
-	return nil
-}
-
-func (t *table) Leaving(_ context.Context, p Place) error {
-	if err := t.reach(); err != nil {
-		return err
-	}
-	e := t.entry(p)
-	if e == nil {
-		return host.ErrFenced
-	}
-	e.State = Leaving
-	return nil
-}
-
-func (t *table) Drain(_ context.Context, p Place, name string, drained bool) error {
-	if err := t.reach(); err != nil {
-		return err
-	}
-	if t.entry(p) == nil {
-		return host.ErrFenced
-	}
-	var node *entry
-	others := false
-	for _, e := range t.entries {
-		switch {
-		case e.State != Live:
-		case e.Name == name:
-			node = e
-		case !e.Drained:
-			others = true
-		}
-	}
-	switch {
-	case node == nil:
-		return host.Errorf(host.CodeNotFound, "there is no node %q", name)
-	case drained && !others:
-		return host.Errorf(host.CodeFailedPrecondition, "there is no other node than %q", name)
-	}
-	node.Drained = drained
-	return nil
-}
-
-func (t *table) Leave(_ context.Context, p Place) error {
-	if err := t.reach(); err != nil {
-		return err
-	}
-	e := t.entry(p)
-	if e == nil {
-		return host.ErrFenced
-	}
-	if e.commit != nil && t.fault != noFence {
-		return errBusy
-	}
-	e.State = Left
-	return nil
-}
-
-// begin begins a commit: the fence, and then the check of the owner.
-func (m *model) begin(p Place, base int) (*commit, error) {
-	c := &commit{epoch: p.Epoch, base: base}
-	if m.fault != noFence {
-		e := m.entry(p)
-		if e == nil {
-			return nil, host.ErrFenced
-		}
-		if e.commit != nil {
-			return nil, errBusy
-		}
-		e.commit = c
-	}
-	if m.fault != noOwner && m.owner != p.Epoch {
-		m.entries[p.Epoch].commit = nil
-		return nil, host.ErrFenced
-	}
-	return c, nil
-}
-
-// end commits.
-func (m *model) end(c *commit) error {
-	if c.aborted {
-		return host.ErrFenced
-	}
-	e := m.entries[c.epoch]
-	e.commit = nil
-	e.Batch++
-	if c.base != m.version {
-		return fmt.Errorf("double owner: epoch %d writes version %d, and the store has %d", c.epoch, c.base+1, m.version)
-	}
-	m.version++
-	return nil
+	*clustertest.Commit
+	base int // the version that it builds on
 }
 
 // process is a node of the simulation.
 type process struct {
-	table  *table
-	node   *Node
+	table  *clustertest.Members
+	node   *cluster.Node
+	name   string
 	skew   time.Duration // of its machine's clock from the store's
 	drift  float64       // of its machine's clock, each second
 	began  time.Time
@@ -291,8 +55,8 @@ type process struct {
 	leaves bool
 	later  []later
 
-	term   *Term // of the host; nil: there is none
-	memory int   // version in the host's memory
+	term   *cluster.Term // of the host; nil: there is none
+	memory int           // version in the host's memory
 	write  *commit
 	sent   *commit // a commit that the connection carries although the host is gone
 	queued *queued // a batch that the store has not got yet, of a host that is gone
@@ -305,7 +69,7 @@ func (p *process) own(now time.Time) time.Time {
 }
 
 type queued struct {
-	place Place
+	place cluster.Place
 	base  int
 }
 
@@ -323,7 +87,11 @@ type reading struct {
 }
 
 type world struct {
-	*model
+	store     *clustertest.Memory
+	fault     fault
+	now       time.Time
+	version   int // of the value
+	acked     int // newest version of which a client knows
 	rnd       *rand.Rand
 	processes []*process
 	lost      error
@@ -334,7 +102,9 @@ type world struct {
 // simulate runs one cluster, and returns what was wrong.
 func simulate(seed uint64, f fault) error {
 	w := &world{rnd: rand.New(rand.NewPCG(seed, 1))}
-	w.model = &model{fault: f, now: time.Unix(1e9, 0), entries: map[uint64]*entry{}}
+	w.store, w.fault, w.now = clustertest.NewMemory(), f, time.Unix(1e9, 0)
+	w.store.NoFence, w.store.NoOwner = f == noFence, f == noOwner
+	w.store.Now = func() time.Time { return w.now }
 	for range 2 + w.rnd.IntN(3) {
 		w.join()
 	}
@@ -345,11 +115,11 @@ func simulate(seed uint64, f fault) error {
 		if w.now.Sub(began) < calm {
 			w.disturb()
 		} else {
-			w.calm, w.away = true, false
+			w.calm, w.store.Away = true, false
 		}
 		for _, p := range w.processes {
 			if w.now.Sub(began) >= calm {
-				p.table.cut, p.paused = false, time.Time{}
+				p.table.Cut, p.paused = false, time.Time{}
 			}
 			if !p.dead && !w.now.Before(p.paused) {
 				w.step(p)
@@ -387,15 +157,16 @@ func (w *world) chance(one int) bool { return w.rnd.IntN(one) == 0 }
 const (
 	clockSkew = 10 * time.Minute
 	clockRate = 1e-4
-	clockOff  = beatTimeout/2 + 100*time.Millisecond
+	clockOff  = cluster.BeatTimeout/2 + 100*time.Millisecond
 )
 
 func (w *world) join() {
 	w.made++
-	p := &process{table: &table{model: w.model}, began: w.now}
+	p := &process{table: w.store.Members(), began: w.now}
 	p.skew = time.Duration(w.rnd.Int64N(int64(2*clockSkew))) - clockSkew
 	p.drift = (2*w.rnd.Float64() - 1) * clockRate
-	p.node = New(Config{Table: p.table, Self: Self{Name: fmt.Sprint("n", w.made), Lease: 2 * time.Second}, Chance: w.rnd.Float64, Now: func() time.Time { return p.own(w.now) }})
+	p.name = fmt.Sprint("n", w.made)
+	p.node = cluster.New(cluster.Config{Table: p.table, Self: cluster.Self{Name: p.name, Lease: 2 * time.Second}, Chance: w.rnd.Float64, Now: func() time.Time { return p.own(w.now) }})
 	w.processes = append(w.processes, p)
 }
 
@@ -420,7 +191,7 @@ func (w *world) disturb() {
 			w.kill(p)
 		}
 	case 10, 11:
-		p.table.cut = !p.table.cut
+		p.table.Cut = !p.table.Cut
 	case 12:
 		if len(w.processes) < 10 {
 			w.join()
@@ -430,13 +201,10 @@ func (w *world) disturb() {
 			p.leaves = true
 		}
 	case 17, 18, 19: // an operator drains a node, or takes that back
-		_ = p.node.Drain(context.Background(), w.processes[w.rnd.IntN(len(w.processes))].node.cfg.Self.Name, w.chance(2))
+		_ = p.node.Drain(context.Background(), w.processes[w.rnd.IntN(len(w.processes))].name, w.chance(2))
 	case 15, 16: // the store restarts: all transactions and connections end
-		w.away = !w.away
-		for _, e := range w.entries {
-			e.free()
-			e.Connected = false
-		}
+		w.store.Away = !w.store.Away
+		w.store.Restart()
 	}
 }
 
@@ -445,26 +213,39 @@ func (w *world) kill(p *process) {
 	if w.chance(3) {
 		return // by power loss: the store does not notice the end of the connections
 	}
-	if e := w.entries[p.node.place.Epoch]; e != nil {
-		e.Connected = false
-		if w.chance(2) {
-			e.free()
-		}
-	}
+	w.store.Disconnect(p.node.Epoch(), w.chance(2))
 }
 
 // carry delivers what a connection has taken over from a host, which may be gone.
 func (w *world) carry(p *process) {
-	if p.sent != nil && !w.away && w.chance(5) {
+	if p.sent != nil && !w.store.Away && w.chance(5) {
 		_ = w.finish(w.end(p.sent))
 		p.sent = nil
 	}
-	if p.queued != nil && !w.away && w.chance(20) {
+	if p.queued != nil && !w.store.Away && w.chance(20) {
 		if c, err := w.begin(p.queued.place, p.queued.base); err == nil {
 			_ = w.finish(w.end(c))
 		}
 		p.queued = nil
 	}
+}
+
+// begin begins a commit.
+func (w *world) begin(p cluster.Place, base int) (*commit, error) {
+	c, err := w.store.Begin(p)
+	return &commit{c, base}, err
+}
+
+// end commits.
+func (w *world) end(c *commit) error {
+	if err := c.End(); err != nil {
+		return err
+	}
+	if c.base != w.version {
+		return fmt.Errorf("double owner: a node writes version %d, and the store has %d", c.base+1, w.version)
+	}
+	w.version++
+	return nil
 }
 
 // finish takes note of a broken promise.
@@ -493,14 +274,14 @@ func (w *world) step(p *process) {
 		}
 		w.perform(p, op)
 	}
-	if p.leaves && p.node.phase == inside {
+	if p.leaves && p.node.Inside() {
 		_ = p.node.Leaving(context.Background())
 	}
 	w.host(p)
 }
 
 // perform performs an operation: soon, late, or with an answer that is lost.
-func (w *world) perform(p *process, op *Op) {
+func (w *world) perform(p *process, op *cluster.Op) {
 	there := time.Duration(w.rnd.IntN(30)) * time.Millisecond
 	back := time.Duration(w.rnd.IntN(30)) * time.Millisecond
 	if !w.calm && w.chance(20) {
@@ -511,10 +292,10 @@ func (w *world) perform(p *process, op *Op) {
 		done := op.Do(context.Background())
 		if broken || there+back > op.Timeout {
 			// The effect is there, and the answer is not.
-			cut := p.table.cut
-			p.table.cut = true
+			cut := p.table.Cut
+			p.table.Cut = true
 			done = op.Do(context.Background())
-			p.table.cut = cut
+			p.table.Cut = cut
 			back = op.Timeout
 		}
 		p.later = append(p.later, later{now.Add(back), func(now time.Time) { done(p.own(now)) }})
@@ -523,19 +304,19 @@ func (w *world) perform(p *process, op *Op) {
 
 // host runs the host of a process for a moment.
 func (w *world) host(p *process) {
-	term := p.node.term
+	term := p.node.Owned(false)
 	if p.term != nil {
 		select {
 		case <-p.term.Lost():
 			w.drop(p, false)
 		default:
-			if (p.leaves || p.term.yields) && p.write == nil && w.chance(5) {
+			if (p.leaves || isDrained(p.term)) && p.write == nil && w.chance(5) {
 				w.drop(p, true)
 			}
 		}
 	}
-	if p.term == nil && term != nil && !p.leaves && p.table.reach() == nil && w.chance(3) {
-		p.term, p.memory, term.handed = term, w.version, true
+	if p.term == nil && term != nil && !p.leaves && p.table.Reaches() && w.chance(3) {
+		p.term, p.memory = p.node.Owned(true), w.version
 		p.node.Serve(term)
 	}
 	if p.term == nil {
@@ -544,6 +325,16 @@ func (w *world) host(p *process) {
 	w.commit(p)
 	if p.term != nil {
 		w.answer(p)
+	}
+}
+
+// isDrained reports whether the sessions of a term must be given up.
+func isDrained(t *cluster.Term) bool {
+	select {
+	case <-t.Drained():
+		return true
+	default:
+		return false
 	}
 }
 
@@ -562,7 +353,7 @@ func (w *world) drop(p *process, clean bool) {
 func (w *world) commit(p *process) {
 	switch {
 	case p.write != nil && w.chance(4):
-		if p.table.reach() != nil {
+		if !p.table.Reaches() {
 			return
 		}
 		if w.finish(w.end(p.write)) != nil {
@@ -583,7 +374,7 @@ func (w *world) commit(p *process) {
 		// The connection breaks. What it has carried may arrive, and the host does not know.
 		p.sent, p.write = p.write, nil
 		w.drop(p, false)
-	case p.write == nil && w.chance(4) && p.table.reach() == nil:
+	case p.write == nil && w.chance(4) && p.table.Reaches():
 		if !w.calm && w.chance(30) {
 			// The store gets the batch late, and the host is closed in order meanwhile.
 			p.queued = &queued{p.term.Place, p.memory}
@@ -665,36 +456,44 @@ func TestSimulationFindsFaults(t *testing.T) {
 // has one term: under a second one, a host would begin beside commits of the first.
 func TestTakeThatABeatShows(t *testing.T) {
 	now := time.Unix(1e9, 0)
-	m := &model{now: now, entries: map[uint64]*entry{}}
-	n := New(Config{Table: &table{model: m}, Self: Self{Name: "a"}, Chance: func() float64 { return 0 }, Now: func() time.Time { return now }})
+	m := clustertest.NewMemory()
+	m.Now = func() time.Time { return now }
+	table := m.Members()
+	n := cluster.New(cluster.Config{Table: table, Self: cluster.Self{Name: "a"}, Chance: func() float64 { return 0 }, Now: func() time.Time { return now }})
 	if err := n.Join(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+	owner := func() uint64 {
+		v, err := table.Look(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v.Owner
 	}
 	var taken func(time.Time)
 	for range 100 {
 		now = now.Add(50 * time.Millisecond)
-		m.now = now
 		op, _ := n.Step(now)
 		if op == nil {
 			continue
 		}
-		owner := m.owner
+		before := owner()
 		answer := op.Do(t.Context())
-		if owner == 0 && m.owner != 0 {
+		if before == 0 && owner() != 0 {
 			taken = answer // on its way
 			continue
 		}
 		answer(now)
-		if taken != nil && n.term != nil {
+		if taken != nil && n.Owned(false) != nil {
 			break
 		}
 	}
-	first := n.term
+	first := n.Owned(false)
 	if taken == nil || first == nil {
 		t.Fatal("no beat has shown the take")
 	}
 	taken(now)
-	if n.term != first {
+	if n.Owned(false) != first {
 		t.Error("the answer to the take begins a second term")
 	}
 }
@@ -703,7 +502,8 @@ func TestTakeThatABeatShows(t *testing.T) {
 // is one that can. When there is none, it takes them, and is drained no longer.
 func TestDrain(t *testing.T) {
 	w := &world{rnd: rand.New(rand.NewPCG(1, 1)), calm: true}
-	w.model = &model{now: time.Unix(1e9, 0), entries: map[uint64]*entry{}}
+	w.store, w.now = clustertest.NewMemory(), time.Unix(1e9, 0)
+	w.store.Now = func() time.Time { return w.now }
 	until := func(what string, holds func() bool) {
 		t.Helper()
 		for end := w.now.Add(time.Minute); !holds(); w.now = w.now.Add(20 * time.Millisecond) {
@@ -720,6 +520,11 @@ func TestDrain(t *testing.T) {
 	serves := func(p *process) func() bool { return func() bool { return p.term != nil && p.node.Ready() == nil } }
 	w.join()
 	a := w.processes[0]
+	drained := func() bool {
+		v := a.node.View()
+		i := v.Node(a.node.Epoch())
+		return i != nil && i.Drained
+	}
 	until("a serves", serves(a))
 	if err := a.node.Drain(t.Context(), "n1", true); host.CodeOf(err) != host.CodeFailedPrecondition {
 		t.Errorf("the only node is drained: %v", err)
@@ -737,12 +542,10 @@ func TestDrain(t *testing.T) {
 		if !serves(b)() {
 			next = c
 		}
-		until("the drained node is there again", func() bool { return a.node.phase == inside && a.node.answered && a.node.cfg.Self.Drained })
+		until("the drained node is there again", func() bool { return a.node.Inside() && drained() })
 		w.kill(next)
 		next.term = nil
 	}
 	until("the drained node serves", serves(a))
-	if a.node.cfg.Self.Drained || w.entries[a.node.place.Epoch].Drained {
-		t.Error("the node is still drained")
-	}
+	until("the node is no longer drained", func() bool { return !drained() })
 }

@@ -42,9 +42,6 @@ const (
 	memberLock = time.Second
 )
 
-// ErrNameTaken is the error of [Members.Join] while another process serves under the name.
-var ErrNameTaken = errors.New("another process serves as this node")
-
 // Members returns the table of nodes in the store. The caller closes it before the store.
 func (s *Store) Members() *Members { return &Members{store: s} }
 
@@ -88,7 +85,7 @@ func (m *Members) namesakes(ctx context.Context, name string) ([]cluster.Info, e
 //
 // # Errors
 //
-// [ErrNameTaken] if another process beats under the name; an error if the nodes that are
+// [cluster.ErrNameTaken] if another process beats under the name; an error if the nodes that are
 // there have another lease.
 func (m *Members) Join(ctx context.Context, self cluster.Self) (place cluster.Place, err error) {
 	if err := m.closeNamesakes(ctx, self.Name); err != nil {
@@ -124,7 +121,7 @@ func (m *Members) closeNamesakes(ctx context.Context, name string) error {
 	if left, err := m.namesakes(ctx, name); err != nil || len(left) == 0 {
 		return err
 	}
-	return fmt.Errorf("%w: %q; give each node a name of its own", ErrNameTaken, name)
+	return fmt.Errorf("%w: %q; give each node a name of its own", cluster.ErrNameTaken, name)
 }
 
 // enter makes a new entry.

@@ -3,8 +3,9 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/cluster"
+	"github.com/weftrun/weft/host/cluster/clustertest"
 )
 
 // member is a node with its own connections.
@@ -104,6 +106,39 @@ func entryOf(epoch, position uint64) host.Batch {
 		Key: host.SessionKey{Tenant: "t", Session: "s"}, First: position, Last: position, Data: []byte("entry"), WakeAt: host.WakeNever, At: int64(position)}}}
 }
 
+// peer is a node of the suite. It commits entries of sessions of their own.
+type peer struct {
+	*member
+	t      *testing.T
+	stores map[cluster.Place]*Store
+	commit *atomic.Int64
+}
+
+func (p *peer) Commit(ctx context.Context, place cluster.Place) error {
+	s := p.stores[place]
+	if s == nil {
+		s = openShared(p.t, p.url, &place)
+		if _, err := s.Claim(ctx); err != nil {
+			return err
+		}
+		p.stores[place] = s
+	}
+	b := entryOf(place.Epoch, 1)
+	b.Sessions[0].Key.Session = fmt.Sprint(p.commit.Add(1))
+	return s.Append(ctx, b)
+}
+
+func TestMembers(t *testing.T) {
+	clustertest.Run(t, func(t *testing.T) func() clustertest.Peer {
+		url, commits := newDatabase(t), new(atomic.Int64)
+		return func() clustertest.Peer {
+			m := openShared(t, url, nil).Members()
+			t.Cleanup(func() { must(t, m.Close()) })
+			return &peer{&member{Members: m, url: url}, t, map[cluster.Place]*Store{}, commits}
+		}
+	})
+}
+
 // Only the owner commits. A node that was closed commits nothing more, neither entries nor
 // names, whatever it believes, and cannot close others.
 func TestClosedNodeWritesNothing(t *testing.T) {
@@ -147,24 +182,6 @@ func TestClosedNodeWritesNothing(t *testing.T) {
 	if v := b.beats(t); v.Owner != epoch || v.Free() || len(v.Nodes) != 1 {
 		t.Errorf("the table is %+v", v)
 	}
-}
-
-// A node is closed only if it has neither beaten nor committed since it was seen.
-func TestNodeThatIsNotSilentIsNotClosed(t *testing.T) {
-	url := newDatabase(t)
-	a, b := join(t, url, "a"), join(t, url, "b")
-	s, epoch := a.takes(t)
-	for name, sign := range map[string]func(){
-		"a beat":   func() { a.beats(t) },
-		"a commit": func() { must(t, s.Append(t.Context(), entryOf(epoch, 1))) },
-	} {
-		seen := b.seen(t, a)
-		sign()
-		if fenced, err := b.Fence(t.Context(), b.place, seen); err != nil || fenced {
-			t.Errorf("closed %t in spite of %s: %v", fenced, name, err)
-		}
-	}
-	a.beats(t)
 }
 
 func must(t *testing.T, err error) {
@@ -259,112 +276,6 @@ func TestSettingsOfNodes(t *testing.T) {
 		if got := find(); got == nil || got.Settings != nil {
 			t.Errorf("of %q the entry is %+v", damaged, got)
 		}
-	}
-}
-
-// Of nodes that take the sessions at the same time, one gets them.
-func TestOneNodeTakes(t *testing.T) {
-	url := newDatabase(t)
-	list := make([]*member, 4)
-	for i, name := range []string{"a", "b", "c", "d"} {
-		list[i] = join(t, url, name)
-	}
-	for range 5 {
-		took := make([]bool, len(list))
-		var racing sync.WaitGroup
-		for i, m := range list {
-			racing.Go(func() {
-				var err error
-				if took[i], err = m.Take(t.Context(), m.place); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		racing.Wait()
-		var owner *member
-		for i, m := range list {
-			if took[i] && owner != nil {
-				t.Fatal("two nodes took the sessions")
-			}
-			if took[i] {
-				owner = m
-			}
-		}
-		if owner == nil || owner.beats(t).Owner != owner.place.Epoch {
-			t.Fatal("no node took the sessions")
-		}
-		must(t, owner.Release(t.Context(), owner.place))
-		if v := owner.beats(t); !v.Free() || v.Map < 2 {
-			t.Errorf("the sessions are not free: %+v", v)
-		}
-	}
-}
-
-// A batch that arrives after its node has released the sessions is refused, although the
-// node is still there.
-func TestReleasedSessionsAreNotWritten(t *testing.T) {
-	url := newDatabase(t)
-	a := join(t, url, "a")
-	s, epoch := a.takes(t)
-	must(t, s.Append(t.Context(), entryOf(epoch, 1)))
-	must(t, a.Leaving(t.Context(), a.place))
-	must(t, a.Release(t.Context(), a.place))
-	if err := s.Append(t.Context(), entryOf(epoch, 2)); err == nil {
-		t.Error("the batch was committed")
-	}
-	if state := a.seen(t, a).State; state != cluster.Leaving {
-		t.Errorf("the node is %s", state)
-	}
-	must(t, a.Leave(t.Context(), a.place))
-	if _, err := a.Beat(t.Context(), a.place); !errors.Is(err, host.ErrFenced) {
-		t.Errorf("a node that has left beats: %v", err)
-	}
-}
-
-// A name belongs to one process. A process that starts again takes the place of the process
-// before, if that one is silent.
-func TestNameOfANode(t *testing.T) {
-	url := newDatabase(t)
-	a := join(t, url, "a")
-	other := openShared(t, url, nil).Members()
-	stop, beating := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(beating)
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				if _, err := a.Beat(context.WithoutCancel(t.Context()), a.place); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		}
-	}()
-	_, err := other.Join(t.Context(), selfOf("a"))
-	close(stop)
-	<-beating
-	if !errors.Is(err, ErrNameTaken) {
-		t.Errorf("a second process of the name joins: %v", err)
-	}
-	place, err := other.Join(t.Context(), selfOf("a"))
-	if err != nil || place.Epoch <= a.place.Epoch {
-		t.Errorf("the process that starts again: %+v, %v", place, err)
-	}
-	if _, err := a.Beat(t.Context(), a.place); !errors.Is(err, host.ErrFenced) {
-		t.Errorf("the process before still beats: %v", err)
-	}
-}
-
-// Nodes agree on the lease.
-func TestNodesHaveOneLease(t *testing.T) {
-	url := newDatabase(t)
-	join(t, url, "a")
-	self := selfOf("b")
-	self.Lease = time.Minute
-	if _, err := openShared(t, url, nil).Members().Join(t.Context(), self); err == nil {
-		t.Error("a node with another lease joins")
 	}
 }
 
