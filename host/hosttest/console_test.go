@@ -2,6 +2,7 @@ package hosttest_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -41,7 +42,11 @@ func TestConsoleInABrowser(t *testing.T) {
 	t.Parallel() // its time is waiting
 	cmd := consoleScript(t, "e2e")
 	p := hosttest.Serve(t, t.TempDir())
-	for _, name := range []string{"approval", "counter", "human", "quiz", "wordcount"} {
+	var examples map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(exampleStarts), &examples); err != nil {
+		t.Fatal(err)
+	}
+	for name := range examples {
 		put(t, p, name, hosttest.Plugin(t, name+"-tinygo"))
 	}
 	const key = "the-admin-key-of-a-test-that-is-long-enough"
@@ -54,7 +59,7 @@ func TestConsoleInABrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	keyed := hosttest.Serve(t, t.TempDir(), "--admin-key-file", file)
-	cmd.Env = append(os.Environ(), "WEFT_URL="+p.URL, "WEFT_SCALE_URL="+manyRuns(t).URL, "WEFT_KEYED_URL="+keyed.URL, "WEFT_KEY="+key, "WEFT_RESULTS="+t.TempDir(), "WEFT_WASM="+wasm)
+	cmd.Env = append(os.Environ(), "WEFT_URL="+p.URL, "WEFT_EXAMPLES="+exampleStarts, "WEFT_SCALE_URL="+manyRuns(t).URL, "WEFT_KEYED_URL="+keyed.URL, "WEFT_KEY="+key, "WEFT_RESULTS="+t.TempDir(), "WEFT_WASM="+wasm)
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {
@@ -115,3 +120,13 @@ func edit(ctx context.Context, client *http.Client, url, patch string) error {
 	}
 	return errors.Join(err, res.Body.Close())
 }
+
+// exampleStarts are events that start the examples that need no resource, one or several for
+// each, as JSON.
+const exampleStarts = `{
+	"accumulator": [{"items": ["a", "b"]}], "approval": [{"item": "desk"}], "branch": [{"branch": "A"}, {"branch": "B"}], "chain": [{"n": 3}],
+	"concurrent": [{"query": "q"}], "counter": [{}, {}], "flaky": [{"fail_times": 2}, {"fail_times": 9, "max_attempts": 2}], "history": [{"query": "q"}],
+	"human": [{}], "loop": [{"n": 3}], "metadata": [{"query": "q"}], "parent": [{"items": ["milk", "bread"]}],
+	"quiz": [{"action": "start"}, {"action": "answer", "answer": "paris"}], "rescue": [{"fail": true}, {"fail": false}], "sleeper": [{"seconds": 0}],
+	"stream": [{"n": 3}], "wordcount": [{"text": "to be or not to be"}, {"text": ""}]
+}`
