@@ -114,11 +114,11 @@ func (s *Server) storePlugin(ctx context.Context, c echo.Context, name string, w
 	return s.cfg.Plugins.Put(turns.With(ctx, turn), tenantOf(c), name, wasm)
 }
 
-// asText refuses a module that curl -d has sent: it removes line ends and zero bytes, and
-// the first byte of a module is zero.
+// asText refuses a module that curl -d has sent. A module begins with a zero byte. curl -d
+// leaves zero bytes out, and some versions leave out the rest of their line too.
 func asText(header http.Header, body []byte) error {
-	if mediaType(header.Get("Content-Type")) == "application/x-www-form-urlencoded" && bytes.HasPrefix(body, []byte("asm")) {
-		return invalid("The body is not the module as it was: curl -d leaves bytes out; use curl --data-binary @FILE.wasm")
+	if mediaType(header.Get("Content-Type")) == "application/x-www-form-urlencoded" && !bytes.HasPrefix(body, []byte("\x00asm")) {
+		return invalid("The body is not a binary module: curl -d leaves bytes out; use curl --data-binary @FILE.wasm")
 	}
 	return nil
 }

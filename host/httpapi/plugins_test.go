@@ -55,9 +55,10 @@ func TestPlugins(t *testing.T) {
 		body, contentType string
 		want              int
 	}{
-		{"one", "", 201}, {"one", "application/wasm", 200}, {"two", "application/octet-stream", 201},
-		{"two", "application/x-www-form-urlencoded", 200}, {"three", "Application/WASM; x=y", 201},
+		{"one", "", 201}, {"one", "application/wasm", 200}, {"\x00asm2", "application/octet-stream", 201},
+		{"\x00asm2", "application/x-www-form-urlencoded", 200}, {"three", "Application/WASM; x=y", 201},
 		{"asm\x01\x02", "application/x-www-form-urlencoded", 400}, // curl -d leaves out zeros
+		{"\x01`\x00", "application/x-www-form-urlencoded", 400},   // some versions also leave out what follows on the line
 		{"four", "application/json", 415}, {"four", "text/plain", 415},
 	} {
 		w := call(t, h, "PUT", "/plugins/p.1_a-b", step.body, "Content-Type", step.contentType)
