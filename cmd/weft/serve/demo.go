@@ -116,7 +116,7 @@ func showCounts(w io.Writer, run host.Run, took time.Duration, server string) er
 		fmt.Fprintf(w, " %s %s ", t[0], t[1])
 	}
 	fmt.Fprintf(w, "\n\n  steps    %d\n  elapsed  %s\n  address  %s\n\n", run.Steps, took.Round(time.Millisecond), server)
-	fmt.Fprintf(w, "Still serving; a browser finds the API at %[1]s. Try, in another terminal:\n\n"+
+	fmt.Fprintf(w, "Still serving; a browser finds the console at %[1]s. Try, in another terminal:\n\n"+
 		"  curl -X POST %[1]s/workflows/counter/run -d '{\"session\": \"mine\"}'\n"+
 		"  curl -N '%[1]s/events/%[2]s?sse=true&after_sequence=-1'\n"+
 		"  bin/weft run accumulator 'items:=[\"a\",\"b\"]' --watch --server %[1]s\n\n"+

@@ -11,5 +11,6 @@ export default defineConfig({
     baseURL: process.env.WEFT_URL!, locale: 'en-GB', timezoneId: 'UTC', contextOptions: { reducedMotion: 'reduce' }, viewport: { width: 1280, height: 900 },
     launchOptions: { executablePath: process.env.CHROMIUM!, args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu', '--font-render-hinting=none'] },
   },
-  projects: [{ name: 'light', use: { colorScheme: 'light' } }, { name: 'dark', use: { colorScheme: 'dark' } }],
+  // Tests look at both schemes where the colours matter (axe in fixture.ts); pictures are made in each.
+  projects: (['light', 'dark'] as const).slice(0, process.env.WEFT_PICTURES ? 2 : 1).map((scheme) => ({ name: scheme, use: { colorScheme: scheme } })),
 })

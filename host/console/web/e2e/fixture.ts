@@ -15,15 +15,17 @@ export const test = base.extend<{ allowed: RegExp[]; faults: string[]; axe: () =
     expect(faults.filter((f) => !allowed.some((a) => a.test(f)))).toEqual([])
   }, { auto: true }],
   axe: async ({ page }, use) => {
+    const violations = async (axe: AxeBuilder) => (await axe.analyze()).violations.map((v) => `${v.id}: ${v.nodes.map((n) => `${n.target.join(' ')} ${n.failureSummary}`).join(', ')}`)
+    const ink = () => page.evaluate(() => getComputedStyle(document.body).color)
     await use(async () => {
-      const found = await new AxeBuilder({ page }).withTags(['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']).analyze()
-      expect(found.violations.map((v) => `${v.id}: ${v.nodes.map((n) => `${n.target.join(' ')} ${n.failureSummary}`).join(', ')}`)).toEqual([])
+      expect(await violations(new AxeBuilder({ page }).withTags(['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']))).toEqual([])
+      // Light and dark differ in nothing but the colours.
+      const light = await ink()
+      await page.emulateMedia({ colorScheme: 'dark' })
+      expect(await ink()).not.toBe(light)
+      expect(await violations(new AxeBuilder({ page }).withRules('color-contrast'))).toEqual([])
+      await page.emulateMedia({ colorScheme: 'light' })
     })
   },
 })
 export { expect }
-
-// shot keeps a picture of the page, if a folder for pictures is given.
-export async function shot(page: import('@playwright/test').Page, name: string, scheme: string) {
-  if (process.env.WEFT_PICTURES) await page.screenshot({ path: `${process.env.WEFT_PICTURES}/${name}-${scheme}.png`, animations: 'disabled' })
-}

@@ -1,8 +1,7 @@
 import { layout } from '../src/lib/layout'
 import { heat, loads } from '../src/lib/load'
-import { expect, shot, test } from './fixture'
+import { expect, test } from './fixture'
 
-const scheme = () => test.info().project.name
 
 for (const path of ['workflows', 'workflows/approval']) {
   test(`at 320 pixels /${path} does not scroll sideways`, async ({ page, axe }) => {
@@ -75,7 +74,6 @@ test('a workflow is drawn, and walked along its edges by the keyboard', async ({
   await expect(page.getByRole('link', { name: 'approval', exact: true })).toBeVisible()
   const { details } = await (await request.get('/workflows?details=true')).json()
   await expect(page.getByRole('row')).toHaveCount(details.length + 1)
-  await shot(page, 'workflows', scheme())
   await page.getByLabel('Search').fill('count')
   await expect(page.getByRole('row')).toHaveCount(details.filter((w: { name: string }) => w.name.includes('count')).length + 1)
   await page.getByLabel('Search').fill('')
@@ -102,11 +100,10 @@ test('a workflow is drawn, and walked along its edges by the keyboard', async ({
   await axe()
   await page.getByText('As a list').click()
   await page.locator('[data-node="approve"]').click()
-  await shot(page, 'workflow', scheme())
 })
 
 test('the graph of a run shows what its steps have done, entry by entry', async ({ page, axe, request }) => {
-  const id = `graph-${scheme()}`
+  const id = 'graph-drawn'
   expect((await request.post('/workflows/wordcount/run', { data: { handler_id: id, start_event: { text: 'to be or not to be' } } })).ok()).toBe(true)
   const { entries } = (await (await request.get(`/handlers/${id}/journal?limit=500`)).json()) as { entries: { step?: string; fuel?: number; kind: string }[] }
   const fuel = new Map<string, number>()
@@ -122,7 +119,6 @@ test('the graph of a run shows what its steps have done, entry by entry', async 
   for (const [step, burnt] of fuel) await expect(page.locator(`[data-node="${step}"]`)).toHaveAttribute('data-heat', String(heat(burnt, sum)))
   await axe()
   await page.locator('.pane').evaluate((el) => el.closest('section')!.scrollIntoView())
-  await shot(page, 'graph', scheme())
   await page.getByRole('radio', { name: 'Attempts' }).check()
   for (const step of fuel.keys()) await expect(page.locator(`[data-node="${step}"]`)).toHaveAttribute('aria-label', new RegExp(`^step ${step}: \\d+ attempts?, `))
   await page.getByRole('radio', { name: 'Time' }).check()
@@ -152,7 +148,7 @@ test('a graph of 1,000 nodes has in the page what is in view', async ({ page, ax
 })
 
 test('quiz is played by the keyboard alone', async ({ page }) => {
-  const id = `quiz-${scheme()}`
+  const id = 'quiz-alone'
   await page.goto('/console/')
   await expect(page.getByRole('heading', { name: 'Runs', level: 1 })).toBeVisible()
   let result: { action?: string } = {}
@@ -182,7 +178,7 @@ test('quiz is played by the keyboard alone', async ({ page }) => {
 })
 
 test('a question that one step asks and another takes is answered by the keyboard alone', async ({ page, request }) => {
-  const id = `human-${scheme()}`
+  const id = 'human-alone'
   expect((await request.post('/workflows/human/run-nowait', { data: { handler_id: id, start_event: {} } })).ok()).toBe(true)
   await page.goto('/console/')
   await expect(page.getByRole('heading', { name: 'Runs', level: 1 })).toBeVisible()

@@ -4,7 +4,6 @@ import type { Page } from '@playwright/test'
 import { expect, test } from './fixture'
 
 test.use({ baseURL: process.env.WEFT_SCALE_URL! })
-test.skip(() => test.info().project.name !== 'light', 'the colours make no difference')
 
 // meter returns what the page uses: CPU seconds of its thread, nodes, and megabytes of values.
 async function meter(page: Page) {

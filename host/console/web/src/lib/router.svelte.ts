@@ -1,6 +1,6 @@
 // The address is the state of the page: what it shows, and the filters.
 const base = '/console/'
-const now = () => ({ path: location.pathname.startsWith(base) ? location.pathname.slice(base.length) : '', query: new URLSearchParams(location.search) })
+const now = (replaced = false) => ({ replaced, path: location.pathname.startsWith(base) ? location.pathname.slice(base.length) : '', query: new URLSearchParams(location.search) })
 
 class Router {
   at = $state.raw(now())
@@ -8,7 +8,7 @@ class Router {
   // go opens a page of the console, such as runs/a1.
   go(to: string, replace = false) {
     history[replace ? 'replaceState' : 'pushState'](null, '', base + to)
-    this.at = now()
+    this.at = now(replace)
     if (!replace) scrollTo(0, 0)
   }
 }
